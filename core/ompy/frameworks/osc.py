@@ -34,6 +34,7 @@ from ompy.mca.component import ApiVersion, Component
 if TYPE_CHECKING:
     from ompy.frameworks.call_site import Site
     from ompy.frameworks.communicator import Communicator
+    from ompy.frameworks.osc_base.active_messages import ActiveMessages
     from ompy.frameworks.osc_base.lent_parts import LentParts
     from ompy.frameworks.osc_base.word_locks import WordLocks
     from ompy.frameworks.osc_base.word_posts import WordPosts
@@ -99,6 +100,8 @@ class Straight(NamedTuple):
         posts: what members tell each other by `Post` and `Complete`. Who tells one that may be
             asleep calls `wake_sleepers`.
         barrier: of the members, which nobody is left alone in; or None.
+        messages: what has members do small operations in their own memory, where `lent` reaches
+            it; or None. What is asked for is complete at the end of an epoch, or when flushed.
     """
 
     parts: list[memoryview]
@@ -106,6 +109,7 @@ class Straight(NamedTuple):
     locks: WordLocks
     posts: WordPosts
     barrier: Callable[[], None] | None
+    messages: ActiveMessages | None
 
 
 class Held(NamedTuple):

@@ -32,6 +32,15 @@ class SmOscComponent(OscComponent):
             level=6,
         ),
         Parameter(
+            "active_messages",
+            "bool",
+            True,
+            "Whether small operations on memory of a member's own are done by that member, while "
+            "it is in MPI; where all members run compiled, have words for locks and are few. "
+            "Otherwise the kernel copies.",
+            level=6,
+        ),
+        Parameter(
             "max_attach",
             "int",
             1024,  # arbitrary; Open MPI 5: osc_rdma_max_attach has 64
@@ -61,7 +70,12 @@ class SmOscComponent(OscComponent):
         from ompy_components.osc.sm.module import shared_window
 
         values = self.values
-        return shared_window(window, by_words=values.word_locks, max_attach=values.max_attach)
+        return shared_window(
+            window,
+            by_words=values.word_locks,
+            by_messages=values.active_messages,
+            max_attach=values.max_attach,
+        )
 
 
 COMPONENT = SmOscComponent()

@@ -6,6 +6,7 @@
     locks     words behind these, as `osc_base/word_locks.py` has them
     posts     words behind these, as `osc_base/word_posts.py` has them
     lent      words behind these, as `osc_base/lent_parts.py` has them, or `attached_parts.py`
+    slots     behind these, as `osc_base/active_messages.py` has them
     parts     the members' parts, one after the other, from a page's beginning on; not there where
               they are the members' own memory, which the others copy from and to
 
@@ -27,7 +28,13 @@ from ompy.data.packed import in_place, to_send
 from ompy.data.request import Request
 from ompy.frameworks.call_site import call_site
 from ompy.frameworks.collectives.shared_memory import PAGE, PROOF_SIZE, SharedMemory, share
-from ompy.frameworks.osc import ALLOCATED, CREATED, DYNAMIC, SHARED, Held, Place, Straight, Window
+from ompy.frameworks.osc import ALLOCATED, DYNAMIC, SHARED, Held, Place, Straight, Window
+from ompy.frameworks.osc_base.active_messages import (
+    MEMBERS,
+    ActiveMessages,
+    can_ask,
+    room_for_messages,
+)
 from ompy.frameworks.osc_base.attached_parts import AttachedParts, room_for_pieces
 from ompy.frameworks.osc_base.exposed import Exposed, combine_elements, swap_element
 from ompy.frameworks.osc_base.lent_parts import LentParts, room_for_parts
@@ -43,25 +50,25 @@ from ompy_components.osc.sm.waits import AwaitCompletes, AwaitLock, AwaitPost
 WORD: Final = 8  # bytes; 64 bits, which x86 and aarch64 store at once
 FIRST: Final = PROOF_SIZE // WORD  # of the words
 LEAVER: Final = 32  # bits of a word below the rank that has left; half of them
+LINE: Final = 64  # bytes; arbitrary: of a cache line of most processors
 NO_DATA: Final = 0  # bytes; no command of this window has data, so the value is arbitrary
 
 
-def shared_window(window: Window, *, by_words: bool, max_attach: int) -> SmOsc | None:
+def shared_window(
+    window: Window, *, by_words: bool, by_messages: bool, max_attach: int
+) -> SmOsc | None:
     """A module for a window; None, in all members, if one of them cannot share its memory.
 
     Args:
         window: the window.
         by_words: locks may be words of the memory.
+        by_messages: members may do small operations for others.
         max_attach: pieces that a member has attached at a time.
     """
     communicator = window.communicator
     ranks, maps = communicator.size, window.flavor in {ALLOCATED, SHARED}
-    if maps:
-        size = _first(ranks) + sum(window.sizes)
-    elif window.flavor == CREATED:
-        size = _lent_words(ranks) + room_for_parts(ranks)
-    else:
-        size = _lent_words(ranks) + room_for_pieces(ranks, max_attach)
+    slots = _slots(window, max_attach)
+    size = _first(ranks) + sum(window.sizes) if maps else slots + room_for_messages(ranks)
     shared = share(communicator, size)
     if shared.view is None:
         return None
@@ -73,7 +80,11 @@ def shared_window(window: Window, *, by_words: bool, max_attach: int) -> SmOsc |
     able = by_words and can_lock(one_at_a_time=communicator.context.network.virtual)
     if all_say(communicator, able):
         locks = WordLocks(shared.view, PROOF_SIZE, communicator.size, communicator.rank)
-        return SmOsc(window, shared, locks, lent)
+        messages = None
+        if lent is not None and _can_ask(window, by_messages=by_messages):
+            lock = communicator.context.engine.lock
+            messages = ActiveMessages(shared.view, slots, communicator.rank, lent, locks, lock)
+        return SmOsc(window, shared, locks, lent, messages)
     with suppress(LinkError):
         locks = shared.locks()
     if not all_say(communicator, locks is not None):
@@ -84,7 +95,23 @@ def shared_window(window: Window, *, by_words: bool, max_attach: int) -> SmOsc |
         shared.close()
         return None
     assert locks is not None, "all have them"
-    return SmOsc(window, shared, locks, lent)
+    return SmOsc(window, shared, locks, lent, None)
+
+
+def _can_ask(window: Window, *, by_messages: bool) -> bool:
+    """Whether members do operations for others; all agree."""
+    communicator = window.communicator
+    if not 1 < communicator.size <= MEMBERS:
+        return False
+    able = can_ask() and not communicator.context.network.virtual
+    return all_say(communicator, able and by_messages)
+
+
+def _slots(window: Window, max_attach: int) -> int:
+    """Where the slots begin, of a window of the members' own memory."""
+    ranks = window.communicator.size
+    pieces = room_for_pieces(ranks, max_attach) if window.flavor == DYNAMIC else 0
+    return -(-(_lent_words(ranks) + (pieces or room_for_parts(ranks))) // LINE) * LINE
 
 
 def _lent(window: Window, shared: SharedMemory, max_attach: int) -> LentParts | None:
@@ -130,11 +157,13 @@ class SmOsc(MessageOsc):
         shared: SharedMemory,
         locks: RegionLocks | WordLocks,
         lent: LentParts | None,
+        messages: ActiveMessages | None,
     ) -> None:
         communicator = window.communicator
         view = shared.view
         assert view is not None, "it is shared"
         self._lent = lent
+        self._messages = messages
         if lent is None:
             self._parts = _mapped(view, window.sizes)
             window.memory = self._parts[communicator.rank]
@@ -153,9 +182,13 @@ class SmOsc(MessageOsc):
         network = communicator.context.network
         with self._engine.lock:
             self._bells = [network.doorbell(proc.local_rank) for proc in communicator.procs]
+            if messages is not None:
+                self._engine.add_poller(messages)
 
     def leave(self) -> None:
         """Give back the locks it holds; as with messages, whoever waits for one is told."""
+        if self._messages is not None:
+            self._messages.complete_all()
         if self._lent is not None:
             self._lent.withdraw()
         for target in range(len(self._parts)):
@@ -183,6 +216,10 @@ class SmOsc(MessageOsc):
     def close(self) -> None:
         """Give the memory back; it goes when nobody looks at it any more."""
         super().close()
+        if self._messages is not None:
+            with self._engine.lock:
+                self._engine.remove_poller(self._messages)
+            self._messages.close()
         self._memory_locks.close()
         self._posts.close()
         self._words.release()
@@ -197,7 +234,8 @@ class SmOsc(MessageOsc):
         if not isinstance(self._memory_locks, WordLocks):
             return None
         barrier = self._prompt_barrier
-        return Straight(self._parts, self._lent, self._memory_locks, self._posts, barrier)
+        locks, posts = self._memory_locks, self._posts
+        return Straight(self._parts, self._lent, locks, posts, barrier, self._messages)
 
     def wake_waiting(self, target: int) -> None:
         """Ring those who wait for a lock, and let others get on."""
@@ -283,6 +321,16 @@ class SmOsc(MessageOsc):
         into.store(before)
         return _done()
 
+    def _settle(self, targets: Sequence[int]) -> None:
+        """Have what members were asked for done.
+
+        Raises:
+            MPIError: ERR_PROC_FAILED, for one of them that is not there any more.
+        """
+        if self._messages is not None:
+            for target in targets:
+                self._messages.settle(target)
+
     # --- memory
 
     def attach(self, address: int, memory: memoryview) -> None:
@@ -306,13 +354,15 @@ class SmOsc(MessageOsc):
     # --- completion
 
     def fence(self) -> None:
-        """All is done already: meet."""
+        """All is done already, but for what was asked for: meet."""
+        self._settle(range(len(self._parts)))
         raw.fence()
         self.barrier()
         raw.fence()
 
     def flush(self, targets: Sequence[int]) -> None:
-        """All is done already; others get on."""
+        """All is done already, but for what was asked for; others get on."""
+        self._settle(targets)
         raw.fence()
         self._engine.progress()
 
@@ -333,6 +383,7 @@ class SmOsc(MessageOsc):
 
     def _reach(self, target: int) -> None:
         posts = self._posts
+        self._settle((target,))
         if posts.take_post(target):
             return
         self._sleep_until(AwaitPost(self._communicator, posts, target, self._has_left))
@@ -410,7 +461,10 @@ class SmOsc(MessageOsc):
 
     def unlock(self, target: int) -> None:
         """Give it back, and wake who waits for it; others get on."""
-        self._give_back(target)
+        try:
+            self._settle((target,))
+        finally:
+            self._give_back(target)
         self._engine.progress()
 
     def _give_back(self, target: int) -> None:
@@ -441,8 +495,11 @@ class SmOsc(MessageOsc):
 
     def unlock_all(self) -> None:
         """Give all back; others get on."""
-        for target in range(len(self._parts)):
-            self._give_back(target)
+        try:
+            self._settle(range(len(self._parts)))
+        finally:
+            for target in range(len(self._parts)):
+                self._give_back(target)
         self._engine.progress()
 
     def atomic(self, target: int) -> None:

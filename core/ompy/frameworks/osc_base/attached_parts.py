@@ -10,10 +10,10 @@ taken back first. So who looks while it comes or goes finds all of it or nothing
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from ompy import raw
-from ompy.compiled import U64View, ccall, cclass, cfunc
+from ompy.compiled import U64, U64View, ccall, cclass, cfunc
 from ompy.data.errors import ERR_RMA_ATTACH, MPIError
 from ompy.frameworks.osc import Place
 from ompy.frameworks.osc_base.exposed import unattached
@@ -21,6 +21,7 @@ from ompy.frameworks.osc_base.lent_parts import (
     WORD,
     LentMessage,
     LentParts,
+    Piece,
     lent_message,
     room_for_parts,
 )
@@ -43,6 +44,7 @@ def room_for_pieces(members: int, most: int) -> int:
 class AttachedParts(LentParts):
     """The members' pieces, as one of them reaches them. Bytes in a part are those of a process."""
 
+    _attached: list[Any]
     _most: int
     _pieces: U64View
     __slots__ = tuple(__annotations__)
@@ -64,6 +66,7 @@ class AttachedParts(LentParts):
         start = first + room_for_parts(members)
         self._pieces = view[start : first + room_for_pieces(members, most)].cast("Q")
         self._most = most
+        self._attached = []
         self.by_address = True
 
     @cfunc
@@ -89,6 +92,7 @@ class AttachedParts(LentParts):
             raise MPIError(ERR_RMA_ATTACH, detail)
         at = table + 1 + PIECE * free
         words[at + 1], words[at + 2] = address, self._copy.address_of(memory)
+        self._attached.append(Piece(words[at + 2], memory))
         words[table] = max(places, free + 1)
         raw.fence()
         words[at] = len(memory)
@@ -101,8 +105,20 @@ class AttachedParts(LentParts):
             if words[at] and words[at + 1] == address:
                 words[at] = 0
                 raw.fence()
+                there = words[at + 2]
+                self._attached = [piece for piece in self._attached if piece.first != there]
                 self._copy.forget(words[at + 2])
                 return
+
+    @ccall
+    def own_piece(self, at: U64, size: int) -> Piece | None:
+        """The piece of this member's that has bytes which another one's `find_bytes` found."""
+        for found in self._attached:
+            piece: Piece = found
+            first: U64 = piece.first
+            if first <= at and at + size <= first + raw.size(piece.memory):
+                return piece
+        return None
 
     @ccall
     def find_bytes(self, rank: int, first: int, size: int) -> int:

@@ -39,6 +39,24 @@ def room_for_parts(members: int) -> int:
 
 
 @cclass
+class Piece:
+    """A piece of this member's own memory that others reach.
+
+    Attributes:
+        first: number of its first byte, as `find_bytes` gives it to them.
+        memory: the piece, in format B.
+    """
+
+    first: U64
+    memory: memoryview[int]
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, first: U64, memory: memoryview) -> None:
+        self.first = first
+        self.memory = memory
+
+
+@cclass
 class LentParts:
     """The members' parts, as one of them reaches them.
 
@@ -50,6 +68,7 @@ class LentParts:
     _copy: ProcessCopy
     _first: int
     _own: tuple[int, ...]
+    _piece: Piece
     _rank: int
     _words: U64View
     by_address: bool
@@ -73,6 +92,7 @@ class LentParts:
         self._first = first // WORD
         self._rank = rank
         self._own = ()
+        self._piece = Piece(0, _NOWHERE)
         self.by_address = False
         self.sizes = sizes
 
@@ -83,6 +103,7 @@ class LentParts:
         at = self._first + WORDS * self._rank
         self._words[at] = copy.identity + 1
         self._words[at + 1], self._words[at + 2] = self._own
+        self._piece = Piece(0, part)
 
     def withdraw(self) -> None:
         """This member's part may be anything from now on: nobody copies from it or to it."""
@@ -116,6 +137,22 @@ class LentParts:
         """Where bytes are, as the next two want it, that begin at one of a part; -1 if not all."""
         room: int = self.sizes[rank]
         return first if first >= 0 and first + size <= room else -1
+
+    @ccall
+    def own_piece(self, at: U64, size: int) -> Piece | None:
+        """The piece of this member's that has bytes which another one's `find_bytes` found."""
+        piece: Piece = self._piece
+        return piece if at + size <= raw.size(piece.memory) else None
+
+    @ccall
+    def reach(self, rank: int) -> None:
+        """See whether a member's memory is there. Raises MPIError as `load_bytes` does."""
+        word = memoryview(bytearray(WORD))
+        try:
+            place: U64 = self._words[self._first + WORDS * rank + 2]
+            self._copy.read(self._process(rank), place, word)
+        except LinkError as problem:
+            raise _unreachable(rank, problem) from None
 
     @ccall
     def load_bytes(self, rank: int, at: int, into: memoryview, size: int) -> None:
@@ -206,6 +243,7 @@ class LentParts:
         for address in self._own:
             self._copy.forget(address)
         self._own = ()
+        self._piece = Piece(0, _NOWHERE)
         self._words = memoryview(bytearray(room_for_parts(len(self.sizes)))).cast("Q")
         self._first = 0
 

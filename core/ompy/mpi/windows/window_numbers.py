@@ -1,4 +1,4 @@
-"""What the common arguments of one-sided operations say: buffers of numbers, and where they go to.
+"""What the common arguments of one-sided operations say: buffers, places, and operations.
 
 Anything else gives None or -1 and is read by `window_messages.py`, which knows what is wrong.
 """
@@ -11,11 +11,19 @@ from typing import Any, Final
 
 from ompy import raw
 from ompy.compiled import ccall, cclass, cfunc
+from ompy.data.errors import MPIError
+from ompy.data.kernels import PREDEFINED
 from ompy.data.layout import Layout
 from ompy.data.message import Message, message_of
+from ompy.data.operation import Operation
+from ompy.frameworks.osc_base.active_messages import NO_OP, REPLACE
+from ompy.mpi.buffers.access import raw_bytes
 from ompy.mpi.buffers.common_forms import committed_state
+from ompy.mpi.collectives.operation import Op
 from ompy.mpi.datatypes.predefined import FORMATS
 from ompy.mpi.datatypes.typestate import TypeState
+from ompy.mpi.handles import Handle
+from ompy.mpi.state import OpState
 
 # states of datatypes, of buffers of one kind of numbers, by its format
 _KINDS: Final[dict[str, Any]] = {
@@ -23,6 +31,10 @@ _KINDS: Final[dict[str, Any]] = {
 }
 _UNCOMMON: Final = -1
 _NOTHING: Final = memoryview(b"")
+_REPLACE: Final = "MPI_REPLACE"
+_NO_OP: Final = "MPI_NO_OP"
+_REPLACES: Final = REPLACE
+_DOES_NOTHING: Final = NO_OP
 _ADDRESSES: Final = 1 << 62  # arbitrary: above all addresses of processes
 
 
@@ -144,3 +156,53 @@ def wanted_elements(target: Any, mine: Message, by_address: bool) -> Message | N
 def _address(number: Any) -> int:
     """What may be one; -1 for others."""
     return number if type(number) is int and 0 <= number < _ADDRESSES else _UNCOMMON
+
+
+@ccall
+def predefined_name(op: Any) -> Any:
+    """Of a predefined operation; empty for a user's, and for what is none."""
+    if not isinstance(op, Op):
+        return ""
+    handle: Handle = op
+    state: OpState | None = handle._inner
+    return "" if state is None else state.name
+
+
+@ccall
+def operation_on(name: Any, data: Numbers) -> Operation | None:
+    """The predefined operation on the elements of a message, if it is defined for them."""
+    found: Operation | None = PREDEFINED.get(name)
+    if found is None or data.layout.format in found.loops:
+        return found
+    if name in {_NO_OP, _REPLACE} or not data.layout.format:
+        return None
+    try:
+        found.check_layout(data.layout)
+    except MPIError:
+        return None
+    data.memory = raw_bytes(data.memory)  # a kernel takes slices of it
+    return found
+
+
+@ccall
+def combines(name: Any, mine: Layout, there: Layout) -> bool:
+    """Whether a predefined operation combines elements of one layout into those of another."""
+    if name == _REPLACE:
+        return True
+    found: Operation | None = PREDEFINED.get(name)
+    if found is None or not mine.format or mine.format != there.format:
+        return False
+    try:
+        found.check_layout(there)
+    except MPIError:
+        return False
+    return True
+
+
+@ccall
+def loop_of(operation: Operation | None, name: Any, data: Numbers) -> int:
+    """What a member is told to combine elements by; -1 where it cannot be told."""
+    if operation is None:
+        return _REPLACES if name == _REPLACE else _DOES_NOTHING
+    found = operation.loops.get(data.layout.format)
+    return -1 if found is None else found

@@ -9,6 +9,7 @@ from ompy.compiled import ccall, cclass, cfunc
 from ompy.data.errors import MPIError
 from ompy.data.message import Message
 from ompy.frameworks.osc import Straight
+from ompy.frameworks.osc_base.active_messages import MOST, ActiveMessages
 from ompy.frameworks.osc_base.lent_parts import LentParts, lent_message
 from ompy.frameworks.osc_base.word_posts import WordPosts
 from ompy.mpi.buffers.access import raw_bytes
@@ -27,6 +28,7 @@ class WindowParts:
     _epochs: Epochs
     _lent: LentParts | None
     _members: int
+    _messages: ActiveMessages | None
     _parts: list[Any]
     _posts: WordPosts
     _sizes: list[Any]
@@ -43,6 +45,7 @@ class WindowParts:
         self._units = units
         self._epochs = epochs
         self._members = len(found.parts)
+        self._messages = found.messages
 
     @ccall
     def place(self, rank: Any, target: Any, data: Numbers) -> int:
@@ -82,6 +85,11 @@ class WindowParts:
             return None
         if lent is not None and by_address:
             return self._attached(lent, number, found)
+        return self._in_part(number, found)
+
+    @cfunc
+    def _in_part(self, number: int, found: Message) -> Message | None:
+        """The same where displacements are counted."""
         unit: int = self._units[number]
         room: int = self._sizes[number]
         if unit > _UNIT_MOST or found.origin >= _BEYOND:
@@ -89,10 +97,18 @@ class WindowParts:
         found.origin *= unit
         if not fits(found.layout, found.count, found.origin, room) or not self.may_access(number):
             return None
-        if lent is not None and lent.covers(number):
-            return lent_message(lent, number, found.origin, found.count, found.layout)
-        found.memory = self._parts[number]
-        return found
+        lent: LentParts | None = self.elsewhere(number)
+        if lent is None:
+            found.memory = self._parts[number]
+            return found
+        return self._by_copies(lent, number, found)
+
+    @cfunc
+    def _by_copies(self, lent: LentParts, number: int, found: Message) -> Message | None:
+        """Elements of a part that the kernel copies, behind what was asked for before."""
+        if self._messages is not None and not self._messages.complete(number):
+            return None
+        return lent_message(lent, number, found.origin, found.count, found.layout)
 
     @cfunc
     def _attached(self, lent: LentParts, number: int, found: Message) -> Message | None:
@@ -104,7 +120,7 @@ class WindowParts:
         if at < 0 or not self.may_access(number):
             return None
         found.origin = at - first
-        return lent_message(lent, number, found.origin, found.count, found.layout)
+        return self._by_copies(lent, number, found)
 
     @ccall
     def may_access(self, number: int) -> bool:
@@ -120,12 +136,24 @@ class WindowParts:
         return lent if lent is not None and lent.covers(number) else None
 
     @ccall
+    def asks(self, number: int, size: int) -> ActiveMessages | None:
+        """What has a member do an operation on so many bytes by itself; None where nothing does."""
+        messages: ActiveMessages | None = self._messages
+        if messages is None or size > MOST or self.elsewhere(number) is None:
+            return None
+        messages.poll()  # others that ask are as eager
+        return messages
+
+    @ccall
     def store(self, number: int, at: int, data: memoryview, size: int) -> bool:
         """Copy bytes to a member's part. False where that fails: the longer way says why."""
         lent: LentParts | None = self.elsewhere(number)
         if lent is None:
             raw.copy(self._parts[number], at, data, 0, size)
             return True
+        messages: ActiveMessages | None = self._messages
+        if messages is not None and not messages.complete(number):
+            return False
         try:
             lent.store_bytes(number, at, raw_bytes(data), size)
         except MPIError:
@@ -139,6 +167,9 @@ class WindowParts:
         if lent is None:
             raw.copy(into, 0, self._parts[number], at, size)
             return True
+        messages: ActiveMessages | None = self._messages
+        if messages is not None and not messages.complete(number):
+            return False
         try:
             lent.load_bytes(number, at, raw_bytes(into), size)
         except MPIError:

@@ -15,24 +15,27 @@ from ompy import raw
 from ompy.compiled import ccall, cclass, cfunc
 from ompy.data.convertor import scratch_memory
 from ompy.data.errors import MPIError
-from ompy.data.kernels import PREDEFINED
-from ompy.data.layout import Layout
 from ompy.data.message import Message
 from ompy.data.operation import Operation
 from ompy.data.packed import copy_message, to_send
 from ompy.frameworks.call_site import call_site
 from ompy.frameworks.osc import Straight
+from ompy.frameworks.osc_base.active_messages import ActiveMessages
 from ompy.frameworks.osc_base.exposed import combine_elements
 from ompy.frameworks.osc_base.lent_parts import LentParts
 from ompy.frameworks.osc_base.word_locks import WordLocks
-from ompy.mpi.buffers.access import raw_bytes
 from ompy.mpi.buffers.common_forms import plain_or_derived
-from ompy.mpi.collectives.operation import Op
 from ompy.mpi.constants import LOCK_EXCLUSIVE, LOCK_SHARED
 from ompy.mpi.handles import Handle
-from ompy.mpi.state import OpState
 from ompy.mpi.windows.window_epochs import FENCE, LOCK, POST, START, Epochs
-from ompy.mpi.windows.window_numbers import Numbers, numbers_of
+from ompy.mpi.windows.window_numbers import (
+    Numbers,
+    combines,
+    loop_of,
+    numbers_of,
+    operation_on,
+    predefined_name,
+)
 from ompy.mpi.windows.window_parts import WindowParts
 
 # assertions that there are, as numbers of this module
@@ -88,7 +91,11 @@ class StraightWindow(WindowParts):
         at: int = -1 if data is None else self.place(rank, target, data)
         if data is None or at < 0:
             return self._put_elements(origin, rank, target)
-        return self.store(raw.small(rank), at, data.memory, data.size)
+        number: int = raw.small(rank)
+        messages: ActiveMessages | None = self.asks(number, data.size)
+        if messages is not None and messages.put(number, at, data.memory, data.size):
+            return True
+        return self.store(number, at, data.memory, data.size)
 
     @cfunc
     def _put_elements(self, origin: Any, rank: Any, target: Any) -> bool:
@@ -104,7 +111,11 @@ class StraightWindow(WindowParts):
         at: int = -1 if data is None else self.place(rank, target, data)
         if data is None or at < 0:
             return self._get_elements(origin, rank, target)
-        return self.load(raw.small(rank), at, data.memory, data.size)
+        number: int = raw.small(rank)
+        messages: ActiveMessages | None = self.asks(number, data.size)
+        if messages is not None and messages.get(number, at, data.memory, data.size):
+            return True
+        return self.load(number, at, data.memory, data.size)
 
     @cfunc
     def _get_elements(self, origin: Any, rank: Any, target: Any) -> bool:
@@ -136,10 +147,16 @@ class StraightWindow(WindowParts):
         at: int = -1 if data is None else self.place(rank, target, data)
         if data is None or at < 0:
             return self._accumulate_elements(origin, rank, target, op)
-        name = _name(op)
-        operation: Operation | None = _operation(name, data)
+        name = predefined_name(op)
+        operation: Operation | None = operation_on(name, data)
         number: int = raw.small(rank)
-        if (operation is None and name != _REPLACE) or not self._begin(number):
+        if operation is None and name != _REPLACE:
+            return False
+        loop: int = loop_of(operation, name, data)
+        messages: ActiveMessages | None = self.asks(number, data.size) if loop >= 0 else None
+        if messages is not None and messages.combine(number, at, loop, data.memory, data.size):
+            return True
+        if not self._begin(number):
             return False
         try:
             if operation is None:
@@ -152,9 +169,9 @@ class StraightWindow(WindowParts):
     def _accumulate_elements(self, origin: Any, rank: Any, target: Any, op: Any) -> bool:
         """Combine elements with gaps, here or there."""
         mine: Message | None = plain_or_derived(origin, False)
-        name = _name(op)
+        name = predefined_name(op)
         there: Message | None = None if mine is None else self.elements(rank, target, mine)
-        if mine is None or there is None or not _combines(name, mine.layout, there.layout):
+        if mine is None or there is None or not combines(name, mine.layout, there.layout):
             return False
         data: memoryview = to_send(mine)
         number: int = raw.small(rank)
@@ -212,11 +229,17 @@ class StraightWindow(WindowParts):
             return not single and self._fetch_elements(origin, result, rank, target, op)
         if single and (into.kind is not data.kind or data.size != data.layout.size):
             return False
-        name = _name(op)
-        operation: Operation | None = _operation(name, data)
+        name = predefined_name(op)
+        operation: Operation | None = operation_on(name, data)
         if operation is None and name not in {_NO_OP, _REPLACE}:
             return False
         number: int = raw.small(rank)
+        loop: int = loop_of(operation, name, data)
+        messages: ActiveMessages | None = self.asks(number, data.size) if loop >= 0 else None
+        if messages is not None and messages.fetch(
+            number, at, loop, data.memory, into.memory, data.size
+        ):
+            return True
         if not self._begin(number):
             return False
         try:
@@ -249,12 +272,12 @@ class StraightWindow(WindowParts):
         """The same of elements with gaps, here or there."""
         mine: Message | None = plain_or_derived(origin, False)
         into: Message | None = plain_or_derived(result, True)
-        name = _name(op)
+        name = predefined_name(op)
         there: Message | None = None if mine is None else self.elements(rank, target, mine)
         if mine is None or into is None or there is None:
             return False
         same: bool = into.count * into.layout.size == there.count * there.layout.size
-        if not same or not (name == _NO_OP or _combines(name, mine.layout, there.layout)):
+        if not same or not (name == _NO_OP or combines(name, mine.layout, there.layout)):
             return False
         data: memoryview = to_send(mine)
         number: int = raw.small(rank)
@@ -278,15 +301,18 @@ class StraightWindow(WindowParts):
         old: Numbers | None = new if compare is origin else numbers_of(compare, False)
         if into is None or new is None or old is None:
             return False
-        if into.kind is not new.kind or into.kind is not old.kind:
-            return False
         size: int = new.layout.size
-        if into.size != size or new.size != size or old.size != size:
-            return False
-        if new.layout.format not in _COMPARED:
+        alike: bool = into.kind is new.kind and into.kind is old.kind
+        single: bool = into.size == size and new.size == size and old.size == size
+        if not alike or not single or new.layout.format not in _COMPARED:
             return False
         at: int = self.place(rank, target, new)
         number: int = raw.small(rank)
+        messages: ActiveMessages | None = self.asks(number, size) if at >= 0 else None
+        if messages is not None and messages.swap(
+            number, at, new.memory, old.memory, into.memory, size
+        ):
+            return True
         if at < 0 or not self._begin(number):
             return False
         try:
@@ -345,6 +371,8 @@ class StraightWindow(WindowParts):
         number: int = raw.small(rank)
         if not 0 <= number < self._members or not self._epochs.holds_lock(number):
             return False
+        if self._messages is not None and not self._messages.complete(number):
+            return False
         self._epochs.release_lock(number)
         self._locks.unlock(number)
         if self._wants_progress() or self._locks.is_wanted(number):
@@ -367,7 +395,7 @@ class StraightWindow(WindowParts):
     @ccall
     def unlock_members(self) -> bool:
         """End it."""
-        if not self._epochs.holds_all():
+        if not self._epochs.holds_all() or not self._is_complete():
             return False
         self._epochs.hold_all(False)
         self._locks.unlock_all()
@@ -387,16 +415,23 @@ class StraightWindow(WindowParts):
         number: int = raw.small(rank)
         if not 0 <= number < self._members or not self._epochs.is_passive(number):
             return False
+        if self._messages is not None and not self._messages.complete(number):
+            return False
         self.sync_memory()
         return True
 
     @ccall
     def flush_members(self) -> bool:
         """The same of all."""
-        if not self._epochs.is_passive(-1):
+        if not self._epochs.is_passive(-1) or not self._is_complete():
             return False
         self.sync_memory()
         return True
+
+    @cfunc
+    def _is_complete(self) -> bool:
+        """Whether all that others were asked for is done now."""
+        return self._messages is None or self._messages.complete_all()
 
     @ccall
     def sync_memory(self) -> None:
@@ -412,6 +447,8 @@ class StraightWindow(WindowParts):
         """The barrier to be met at, if a fence is allowed; else None."""
         given: int = raw.small(assertion)
         if given & ~_OF_FENCE or self._barrier is None or not self._epochs.may_fence():
+            return None
+        if not self._is_complete():
             return None
         self._epochs.begin_fence(given)
         raw.fence()
@@ -451,6 +488,8 @@ class StraightWindow(WindowParts):
         if found is None:
             return False
         targets: tuple[Any, ...] = found
+        if not self._is_complete():
+            return False
         for target in targets:
             if not self._posts.take_post(target):
                 return False
@@ -508,47 +547,6 @@ def straight_of(window: Any) -> StraightWindow | None:
     handle: Handle = window
     state = handle._inner
     return None if state is None else state.straight
-
-
-@cfunc
-def _name(op: Any) -> Any:
-    """Of a predefined operation; empty for a user's, and for what is none."""
-    if not isinstance(op, Op):
-        return ""
-    handle: Handle = op
-    state: OpState | None = handle._inner
-    return "" if state is None else state.name
-
-
-@cfunc
-def _operation(name: Any, data: Numbers) -> Operation | None:
-    """The predefined operation on the elements of a message, if it is defined for them."""
-    found: Operation | None = PREDEFINED.get(name)
-    if found is None or data.layout.format in found.loops:
-        return found
-    if name in {_NO_OP, _REPLACE} or not data.layout.format:
-        return None
-    try:
-        found.check_layout(data.layout)
-    except MPIError:
-        return None
-    data.memory = raw_bytes(data.memory)  # a kernel takes slices of it
-    return found
-
-
-@cfunc
-def _combines(name: Any, mine: Layout, there: Layout) -> bool:
-    """Whether a predefined operation combines elements of one layout into those of another."""
-    if name == _REPLACE:
-        return True
-    found: Operation | None = PREDEFINED.get(name)
-    if found is None or not mine.format or mine.format != there.format:
-        return False
-    try:
-        found.check_layout(there)
-    except MPIError:
-        return False
-    return True
 
 
 @cfunc
