@@ -14,6 +14,7 @@ from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.engine.lock import rank_lock
 from ompy.frameworks.osc_base.active_messages import (
     HALF,
+    FEW,
     MOST,
     NO_OP,
     REPLACE,
@@ -28,7 +29,8 @@ from ompy.net.base import LinkError
 from ompy.net.memory.kernel_copy import KernelCopy
 
 FIRST = 64  # arbitrary: words begin somewhere
-SIZE = 1024  # bytes of a part; arbitrary
+OWN = 2 * MOST  # bytes of a part that one member alone writes to; arbitrary
+SIZE = 8 + 3 * OWN  # bytes of a part
 SUM = LOOPS["MPI_SUM"]["q"]
 BXOR = LOOPS["MPI_BXOR"]["q"]
 compiled = pytest.mark.skipif(
@@ -84,15 +86,16 @@ def _bytes(*numbers: int) -> memoryview:
     return memoryview(b"".join(number.to_bytes(8, "little", signed=True) for number in numbers))
 
 
-def test_a_put_is_done_when_the_target_polls(world: World) -> None:
+@pytest.mark.parametrize("size", [1, FEW, FEW + 1, MOST])
+def test_a_put_is_done_when_the_target_polls(world: World, size: int) -> None:
     origin, target = world.members
-    data = memoryview(bytearray(b"x" * MOST))
-    assert origin.put(1, 8, data, MOST)
-    data[:] = bytes(MOST)  # may be used again
+    data = memoryview(bytearray(b"x" * size))
+    assert origin.put(1, 8, data, size)
+    data[:] = bytes(size)  # may be used again
     assert origin.is_open(1)
     assert not any(world.parts[1])
     assert not target.arm()  # so it does not sleep
-    assert world.parts[1][8 : 8 + MOST] == b"x" * MOST
+    assert world.parts[1][8 : 8 + size] == b"x" * size
     assert origin.complete(1)
     assert not origin.is_open(1)
     assert target.poll() == 0
@@ -287,10 +290,11 @@ def test_members_that_poll_now_and_then(
             lent.store_bytes(target, 0, _bytes(int.from_bytes(into, "little") + 1), 8)
         elif chance.random() < 0.3:
             assert member.complete(target)
-            at = 8 + 200 * origin
-            assert world.parts[target][at : at + 200] == model[target][at : at + 200]
+            at = 8 + OWN * origin
+            assert world.parts[target][at : at + OWN] == model[target][at : at + OWN]
         else:
-            at, size = 8 + 200 * origin + chance.randrange(100), chance.randrange(1, MOST + 1)
+            size = chance.randint(1, chance.choice((FEW, MOST)))
+            at = 8 + OWN * origin + chance.randrange(OWN - MOST)
             data = memoryview(chance.randbytes(size))
             model[target][at : at + size] = data
             if not member.put(target, at, data, size):

@@ -7,7 +7,8 @@ moment, who asked takes the request back, and has the kernel copy. Source: READM
 messages"; Open MPI 5 has them for btl/sm (am_rdma).
 
     slots     of each pair of members, SLOTS: those of a target and an origin side by side
-    a slot    its head, what is asked for, where, and the data, there or back
+    a slot    its head, what is asked for, where, and few bytes of data, there or back
+    rooms     a room for each slot, where data are that have no room in it
 
 A head is the request's number times 4 and where the request is in its life:
 
@@ -41,9 +42,11 @@ _WORD: Final = 8
 SLOT: Final = 128  # bytes; arbitrary: two cache lines, which processors fetch together
 SLOTS: Final = 8  # arbitrary: so many puts before their origin looks whether one is done
 DATA: Final = 24  # byte of a slot; behind three words
-MOST: Final = 96  # bytes of data; arbitrary: what a slot has room for, in words
+FEW: Final = 96  # bytes of data; arbitrary: what a slot has room for, in words
+MOST: Final = 4096  # bytes of data, and of a room; measured: osc/sm/README.md
+CACHED: Final = 1024  # bytes; measured: more are read sooner past the cache of who writes
 HALF: Final = 48  # bytes; two such operands have room
-MEMBERS: Final = 16  # arbitrary: 256 KiB of slots; who polls looks at a slot of each other member
+MEMBERS: Final = 16  # arbitrary: 8 MiB if all are used; who polls looks at a slot of each other
 ASKED: Final = 0
 CLAIMED: Final = 1
 TAKEN: Final = 2
@@ -65,8 +68,8 @@ MISSES: Final = 6  # arbitrary: after so many in a row every 64th operation is a
 
 
 def room_for_messages(members: int) -> int:
-    """Bytes of all slots; 0 where there are too many members."""
-    return SLOT * SLOTS * members * members if members <= MEMBERS else 0
+    """Bytes of all slots and rooms; 0 where there are too many members."""
+    return (SLOT + MOST) * SLOTS * members * members if members <= MEMBERS else 0
 
 
 def can_ask() -> bool:
@@ -92,6 +95,7 @@ class ActiveMessages(Poller):
     _misses: U64View  # requests in a row that had to be taken back, by target
     _next: U64View  # number of the next request to be done, by origin
     _rank: int
+    _rooms: int
     _skips: U64View  # operations that are not asked for, by target
     _view: memoryview[int]
     __slots__ = tuple(__annotations__)
@@ -122,6 +126,7 @@ class ActiveMessages(Poller):
         self._locks = locks
         self._lock = lock
         self._members = len(lent.sizes)
+        self._rooms = first + SLOT * SLOTS * self._members * self._members
         self._asked = _words(self._members, 0)
         self._finished = _words(self._members, 0)
         self._misses = _words(self._members, 0)
@@ -134,7 +139,17 @@ class ActiveMessages(Poller):
         pair: int = target * self._members + origin
         return self._first + (pair * SLOTS + number % SLOTS) * SLOT
 
+    @cfunc
+    def _data(self, slot: int, size: int) -> int:
+        """The byte where so many bytes of a slot's data begin."""
+        return slot + DATA if size <= FEW else self._rooms + (slot - self._first) // SLOT * MOST
+
     # --- an origin
+
+    @cfunc
+    def _enter(self, slot: int, data: memoryview, size: int) -> None:
+        """Put data in a slot, or in its room."""
+        _show(self._view, self._data(slot, size), data, 0, size)
 
     @cfunc
     def _begin(self, target: int, kind: int, loop: int, at: int, size: int) -> int:
@@ -171,7 +186,7 @@ class ActiveMessages(Poller):
         slot: int = self._begin(target, PUT, 0, at, size)
         if slot < 0:
             return False
-        raw.copy(self._view, slot + DATA, data, 0, size)
+        self._enter(slot, data, size)
         self._ask(target, slot)
         return True
 
@@ -198,7 +213,7 @@ class ActiveMessages(Poller):
         slot: int = self._begin(target, COMBINE, loop, at, size)
         if slot < 0:
             return False
-        raw.copy(self._view, slot + DATA, data, 0, size)
+        self._enter(slot, data, size)
         self._ask(target, slot)
         return self._is_answered(target, slot)
 
@@ -211,7 +226,7 @@ class ActiveMessages(Poller):
         if slot < 0:
             return False
         if loop != NO_OP:
-            raw.copy(self._view, slot + DATA, data, 0, size)
+            self._enter(slot, data, size)
         self._ask(target, slot)
         return self._answer(target, slot, into, size)
 
@@ -247,7 +262,7 @@ class ActiveMessages(Poller):
         """The same, and take the answer."""
         if not self._is_answered(target, slot):
             return False
-        raw.copy(into, 0, self._view, slot + DATA, size)
+        raw.copy(into, 0, self._view, self._data(slot, size), size)
         return True
 
     @ccall
@@ -362,7 +377,7 @@ class ActiveMessages(Poller):
         what: U64 = raw.word(self._view, slot + _WORD)
         if what & 0xFF == PUT:
             size: int = what >> SIZE
-            data = memoryview(raw.part(self._view, slot + DATA, size))
+            data = memoryview(raw.part(self._view, self._data(slot, size), size))
             self._lent.store_bytes(target, raw.word(self._view, slot + 2 * _WORD), data, size)
 
     # --- a target
@@ -417,7 +432,8 @@ class ActiveMessages(Poller):
         # what is not there any more is left to its origin, which will know how to say so
         if piece is not None and raw.swap_if(self._view, slot, head, head | CLAIMED):
             loop: int = what >> LOOP & 0xFFFF
-            _perform(kind, loop, piece.memory, at - piece.first, self._view, slot + DATA, size)
+            start: int = self._data(slot, size)
+            _perform(kind, loop, piece.memory, at - piece.first, self._view, start, size)
             raw.put_word(self._view, slot, head | DONE)
         if kind >= COMBINE:
             self._locks.unlock(lock)
@@ -437,6 +453,15 @@ def _words(count: int, value: int) -> memoryview:
 
 
 @cfunc
+def _show(target: memoryview, at: int, source: memoryview, start: int, size: int) -> None:
+    """Copy bytes for another core to read: many of them past this one's cache."""
+    if size <= CACHED:
+        raw.copy(target, at, source, start, size)
+    else:
+        raw.stream(target, at, source, start, size)
+
+
+@cfunc
 def _perform(
     kind: int, loop: int, part: memoryview, at: int, data: memoryview, start: int, size: int
 ) -> None:
@@ -452,7 +477,7 @@ def _perform(
         size: bytes of these.
     """
     if kind == GET:
-        raw.copy(data, start, part, at, size)
+        _show(data, start, part, at, size)
     elif kind == PUT:
         raw.copy(part, at, data, start, size)
     elif kind == COMBINE:
@@ -462,7 +487,7 @@ def _perform(
         raw.copy(before, 0, part, at, size)
         if loop != NO_OP:
             _combine(loop, part, at, data, start, size)
-        raw.copy(data, start, before, 0, size)
+        _show(data, start, before, 0, size)
     elif kind == SWAP:
         there = raw.part(part, at, size)
         if there == raw.part(data, start + HALF, size):

@@ -15,13 +15,13 @@ from ompy import raw
 from ompy.compiled import ccall, cclass, cfunc
 from ompy.data.convertor import scratch_memory
 from ompy.data.errors import MPIError
+from ompy.data.kernels import PREDEFINED
 from ompy.data.message import Message
 from ompy.data.operation import Operation
 from ompy.data.packed import copy_message, to_send
 from ompy.frameworks.call_site import call_site
 from ompy.frameworks.osc import Straight
 from ompy.frameworks.osc_base.active_messages import ActiveMessages
-from ompy.frameworks.osc_base.exposed import combine_elements
 from ompy.frameworks.osc_base.lent_parts import LentParts
 from ompy.frameworks.osc_base.word_locks import WordLocks
 from ompy.mpi.buffers.common_forms import plain_or_derived
@@ -136,6 +136,8 @@ class StraightWindow(WindowParts):
         while tries < _TRIES:
             if self._locks.try_lock(number, alone):
                 return True
+            if self._messages is not None:
+                self._messages.poll()  # who has it may wait for this member
             raw.pause(8)
             tries += 1
         return False
@@ -178,7 +180,7 @@ class StraightWindow(WindowParts):
         if not self._begin(number):
             return False
         try:
-            combine_elements(there, data, name)
+            _combine_elements(there, data, name)
         except MPIError:
             return False
         finally:
@@ -285,7 +287,7 @@ class StraightWindow(WindowParts):
             return False
         try:
             before = there.packed()
-            combine_elements(there, data, name)
+            _combine_elements(there, data, name)
         except MPIError:
             return False
         finally:
@@ -557,3 +559,23 @@ def _moved(source: Message, target: Message) -> bool:
     except MPIError:
         return False
     return True
+
+
+@cfunc
+def _combine_elements(there: Message, data: memoryview, name: Any) -> None:
+    """Combine packed elements into those of a part, by an operation that is defined for them."""
+    operation: Operation | None = PREDEFINED.get(name)
+    if name == _NO_OP or not raw.size(data):
+        return
+    if operation is None or name == _REPLACE:
+        there.store(data)
+        return
+    size: int = raw.size(data)
+    start: int = there.place()
+    if start >= 0:
+        operation.combine(there.layout, data, 0, there.memory, start, size)
+        return
+    packed: memoryview = scratch_memory(size)
+    there.pack_into(packed)
+    operation.combine(there.layout, data, 0, packed, 0, size)
+    there.store(packed)
