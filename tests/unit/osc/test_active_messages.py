@@ -13,8 +13,8 @@ from ompy.data.elements import LOOPS
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.engine.lock import rank_lock
 from ompy.frameworks.osc_base.active_messages import (
-    HALF,
     FEW,
+    HALF,
     MOST,
     NO_OP,
     REPLACE,
