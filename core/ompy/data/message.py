@@ -231,8 +231,8 @@ class Blocks:
 
     @ccall
     def fits(self, message: Message) -> bool:
-        """Whether a message is as each of equal parts."""
-        return message.layout is self._layout and message.count == self._count
+        """Whether a message has as many bytes as each of equal parts."""
+        return self._layout is not None and message.count * message.layout.size == self._size
 
     def whole(self) -> Message:
         """All blocks as one message; only for regular ones."""

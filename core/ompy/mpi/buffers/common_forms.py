@@ -30,6 +30,7 @@ ANY: Final = 0
 PREDEFINED: Final = 1
 TOGETHER: Final = 2
 BEYOND: Final = 1 << 40  # arbitrary, as `raw.small` has it
+EXTENTS: Final = 1 << 31  # arbitrary: the product of two of them is no more than a number
 LOWEST: Final = 1 << 12  # source: Linux mm: vm.mmap_min_addr, the first page is nobody's
 
 
@@ -79,7 +80,7 @@ def operand(spec: Any, writable: bool) -> Message | None:
 
 @cfunc
 def _of_type(spec: Sequence[Any], writable: bool, kinds: int) -> Message | None:
-    """The message of [buffer, datatype] or [buffer, count, datatype], or None.
+    """The message of [buffer, datatype], with a count, or with a count and a displacement; or None.
 
     Args:
         spec: what the user wrote.
@@ -87,7 +88,7 @@ def _of_type(spec: Sequence[Any], writable: bool, kinds: int) -> Message | None:
         kinds: ANY datatype, a PREDEFINED one, or such a one without gaps: TOGETHER.
     """
     size: int = len(spec)
-    if size != 2 and (size != 3 or type(spec[1]) is not int):
+    if size < 2 or size > 4 or (size > 2 and type(spec[1]) is not int):
         return None
     state: TypeState | None = committed_state(spec[size - 1])
     if state is None:
@@ -99,13 +100,23 @@ def _of_type(spec: Sequence[Any], writable: bool, kinds: int) -> Message | None:
         return None
     room: int = raw.size(view)
     count: int
-    if size == 3:
+    first: int = 0
+    if size > 2:
         count = raw.small(spec[1])
+        first = _origin(spec[2], layout) if size > 3 else 0
     elif layout.contiguous and room % layout.size == 0:
         count = room // layout.size
     else:
         return None
-    return message_of(view, 0, count, layout) if fits(layout, count, 0, room) else None
+    return message_of(view, first, count, layout) if fits(layout, count, first, room) else None
+
+
+@cfunc
+def _origin(displacement: Any, layout: Layout) -> int:
+    """Byte where elements begin; -1 where anything is unusual."""
+    number: int = raw.small(displacement)
+    extent: int = layout.extent
+    return number * extent if 0 <= number < EXTENTS and 0 < extent < EXTENTS else -1
 
 
 @ccall

@@ -11,7 +11,8 @@ from ompy import raw
 from ompy.compiled import ccall, cfunc
 from ompy.data.convertor import Convertor, LentConvertor, lent, lent_bytes
 from ompy.data.loops import Elements, Runs, convertor_of_runs
-from ompy.mpi.buffers.common_forms import BEYOND, committed_state
+from ompy.data.message import Message
+from ompy.mpi.buffers.common_forms import BEYOND, committed_state, plain_or_derived
 from ompy.mpi.buffers.spec import message
 from ompy.mpi.datatypes.datatype import Datatype
 from ompy.mpi.datatypes.typestate import TypeState
@@ -66,6 +67,9 @@ def _plain_message(spec: Sequence[Any], writable: bool) -> LentConvertor | None:
 def _with_gaps(spec: Sequence[Any], writable: bool) -> Convertor:
     """The bytes of [buffer, datatype] or [buffer, count, datatype]; of others the longer way."""
     size: int = len(spec)
+    if size == 4:
+        found: Message | None = plain_or_derived(spec, writable)
+        return _convertor(spec, writable) if found is None else found.convertor()
     kind = spec[-1] if 2 <= size <= 3 else None
     if isinstance(kind, str) or not isinstance(kind, Datatype):
         return _convertor(spec, writable)

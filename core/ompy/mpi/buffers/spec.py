@@ -21,6 +21,7 @@ from ompy.mpi.buffers.access import acquire
 from ompy.mpi.buffers.common_forms import (
     BEYOND,
     DATATYPES,
+    EXTENTS,
     LAYOUTS,
     LOWEST,
     bytes_of,
@@ -88,7 +89,7 @@ def _straight_of_type(spec: Sequence[Any], writable: bool, blocks: int) -> Typed
     if whole is None:
         return None
     if blocks > 1 and len(spec) > 2:
-        if not fits(whole.layout, whole.count * blocks, 0, raw.size(whole.memory)):
+        if not fits(whole.layout, whole.count * blocks, whole.origin, raw.size(whole.memory)):
             return None
         blocks = 1
     if whole.count % blocks:
@@ -102,7 +103,7 @@ def _straight_of_type(spec: Sequence[Any], writable: bool, blocks: int) -> Typed
 
 @ccall
 def plain_vector_blocks(spec: Any, writable: bool, ranks: int) -> Blocks | None:
-    """Blocks of a plain datatype, with lists of integers; None for whatever else it may be."""
+    """Blocks of one datatype, with lists of integers; None for whatever else it may be."""
     parts = _with_counts(spec)
     whole = None if parts is None else _elements(parts[0], parts[3], writable)
     numbers = None if parts is None else _listed(parts[1], ranks)
@@ -113,7 +114,11 @@ def plain_vector_blocks(spec: Any, writable: bool, ranks: int) -> Blocks | None:
     starts = None if parts[2] is None else _listed(parts[2], ranks)
     if starts is None and parts[2] is not None:
         return None
-    origins = _straight_origins(numbers, starts, layout.size, raw.size(view))
+    origins: list[int] | None
+    if layout.contiguous:
+        origins = _straight_origins(numbers, starts, layout.size, raw.size(view))
+    else:
+        origins = _origins_with_gaps(numbers, starts, layout, raw.size(view))
     if origins is None:
         return None
     return blocks_from(view, numbers, origins, [layout] * ranks, regular)
@@ -121,7 +126,7 @@ def plain_vector_blocks(spec: Any, writable: bool, ranks: int) -> Blocks | None:
 
 @cfunc
 def _elements(buffer: Any, kind: Any, writable: bool) -> Message | None:
-    """The memory of a buffer, and what its elements are; None where these have gaps."""
+    """The memory of a buffer, and what its elements are."""
     if kind is None:
         whole = None if isinstance(buffer, (list, tuple)) else _straight(buffer, writable, 1)
         return None if whole is None else whole.message
@@ -130,7 +135,7 @@ def _elements(buffer: Any, kind: Any, writable: bool) -> Message | None:
     if state is None or view is None:
         return None
     layout = state.described()
-    return message_of(view, 0, 1, layout) if layout.contiguous and layout.size else None
+    return message_of(view, 0, 1, layout) if layout.size else None
 
 
 @cfunc
@@ -149,6 +154,28 @@ def _straight_origins(
         if not 0 <= at <= room or not 0 <= count <= room - at:
             return None
         origins.append(at * item)
+        at += count
+    return origins
+
+
+@cfunc
+def _origins_with_gaps(
+    counts: list[int], displacements: list[int] | None, layout: Layout, room: int
+) -> list[int] | None:
+    """The same of elements with gaps."""
+    extent: int = layout.extent
+    if not 0 < extent < EXTENTS:
+        return None
+    origins: list[int] = []
+    at: int = 0
+    place: int
+    for place in range(len(counts)):
+        count: int = raw.small(counts[place])
+        if displacements is not None:
+            at = raw.small(displacements[place])
+        if not 0 <= at < EXTENTS or not fits(layout, count, at * extent, room):
+            return None
+        origins.append(at * extent)
         at += count
     return origins
 

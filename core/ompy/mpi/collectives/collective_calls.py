@@ -9,15 +9,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
+from ompy import raw
 from ompy.compiled import ccall, cclass, cfunc, recycled
 from ompy.data.constants import PROC_NULL, ROOT
 from ompy.data.errors import ERR_BUFFER, ERR_OTHER, MPIError
 from ompy.data.layout import BYTES
-from ompy.data.message import Blocks, Message, parted
+from ompy.data.message import Blocks, Message, equal_blocks, parted
 from ompy.frameworks.collectives.call_kinds import KINDS
 from ompy.frameworks.collectives.call_order import detail_of, name_of
 from ompy.frameworks.collectives.patience import abandon
-from ompy.mpi.buffers.common_forms import plain, plain_or_derived, says_in_place
+from ompy.mpi.buffers.common_forms import fits, plain_or_derived, says_in_place
 from ompy.mpi.buffers.markers import InPlaceType
 from ompy.mpi.buffers.spec import (
     even_blocks,
@@ -152,10 +153,16 @@ def broadcast(state: CommState, buf: Any, root: Any) -> bool:
 
 @cfunc
 def _plain_blocks(buffer: Any, writable: bool, ranks: int) -> Blocks | None:
-    """Equal parts of a contiguous buffer of numbers, or None."""
-    counted: bool = isinstance(buffer, (list, tuple)) and len(buffer) != 2  # that is of one part
-    whole: Message | None = None if counted else plain(buffer, writable)
-    return None if whole is None else parted(whole, ranks)
+    """Equal parts of a contiguous buffer, or None; a count is of one part."""
+    found: Message | None = plain_or_derived(buffer, writable)
+    if found is None:
+        return None
+    if not isinstance(buffer, (list, tuple)) or len(buffer) == 2:
+        return parted(found, ranks)
+    room: int = raw.size(found.memory)
+    if not fits(found.layout, found.count * ranks, found.origin, room):
+        return None
+    return equal_blocks(found.memory, found.origin, found.count, found.layout, ranks)
 
 
 @cfunc
@@ -183,7 +190,7 @@ def gathered(state: CommState, sendbuf: Any, recvbuf: Any, root: Any, vector: bo
         if receive is None:
             return False
     if receive is None or not in_place(sendbuf):
-        send = plain(sendbuf, False)
+        send = plain_or_derived(sendbuf, False)
         if send is None or (receive is not None and not vector and not receive.fits(send)):
             return False
     try:
@@ -210,7 +217,7 @@ def scattered(state: CommState, sendbuf: Any, recvbuf: Any, root: Any, vector: b
         if send is None:
             return False
     if send is None or not in_place(recvbuf):
-        receive = plain(recvbuf, True)
+        receive = plain_or_derived(recvbuf, True)
         if receive is None or (send is not None and not vector and not send.fits(receive)):
             return False
     try:
@@ -233,7 +240,7 @@ def allgathered(state: CommState, sendbuf: Any, recvbuf: Any, vector: bool) -> b
         return False
     send: Message | None = None
     if not in_place(sendbuf):
-        send = plain(sendbuf, False)
+        send = plain_or_derived(sendbuf, False)
         if send is None or not (vector or receive.fits(send)):
             return False
     try:
@@ -310,7 +317,7 @@ def passed_along(
         receive = _blocks(recvbuf, True, len(edges.sources), vector)
     if receive is None:
         return False
-    send: Any = plain(sendbuf, False) if same else None
+    send: Any = plain_or_derived(sendbuf, False) if same else None
     if not same:
         send = _blocks(sendbuf, False, len(edges.targets), vector)
     if send is None:
