@@ -280,7 +280,7 @@ def convertor_of_runs(buffer: Any, origin: int, runs: Runs, writable: bool) -> R
 
 
 @ccall
-def pack_runs(memory: memoryview, origin: int, runs: Runs, packed: memoryview) -> bool:
+def pack_runs(memory: memoryview, origin: int, runs: Runs, packed: memoryview, at: int) -> bool:
     """Gather elements of a byte view, without a convertor.
 
     Args:
@@ -288,11 +288,12 @@ def pack_runs(memory: memoryview, origin: int, runs: Runs, packed: memoryview) -
         origin: byte of the first element's origin.
         runs: where the elements lie.
         packed: room for all their bytes, in format B.
+        at: byte where it begins.
 
     Returns:
         Whether it is done: not where they reach beyond the memory, or there is too little room.
     """
-    if not runs.fits(origin, raw.size(memory)) or raw.size(packed) < runs.size:
+    if not runs.fits(origin, raw.size(memory)) or raw.size(packed) - at < runs.size:
         return False
     borrowed.gather_viewed(
         memory,
@@ -305,14 +306,17 @@ def pack_runs(memory: memoryview, origin: int, runs: Runs, packed: memoryview) -
         runs.each,
         runs.extent,
         packed,
+        at,
         runs.size,
     )
     return True
 
 
 @ccall
-def unpack_runs(memory: memoryview, origin: int, runs: Runs, packed: memoryview) -> bool:
-    """Scatter what packed bytes there are to elements. Arguments are as for `pack_runs`."""
+def unpack_runs(
+    memory: memoryview, origin: int, runs: Runs, packed: memoryview, at: int, size: int
+) -> bool:
+    """Scatter so many packed bytes, or as there is room for. Arguments are as for `pack_runs`."""
     if not runs.fits(origin, raw.size(memory)):
         return False
     borrowed.scatter_viewed(
@@ -326,7 +330,8 @@ def unpack_runs(memory: memoryview, origin: int, runs: Runs, packed: memoryview)
         runs.each,
         runs.extent,
         packed,
-        min(runs.size, raw.size(packed)),
+        at,
+        min(runs.size, size),
     )
     return True
 

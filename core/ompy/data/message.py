@@ -59,9 +59,20 @@ class Message:
     @ccall
     def pack_into(self, room: memoryview) -> None:
         """Copy the message's bytes, packed, to as many (format B)."""
-        runs = self.layout.elements().runs(self.count)
-        if runs is None or not pack_runs(self.memory, self.origin, runs, room):
+        if not self.pack_at(room, 0):
             self.convertor().pack(0, room)
+
+    @ccall
+    def pack_at(self, room: memoryview, at: int) -> bool:
+        """Copy all bytes, packed, to byte `at` (format B). False where a convertor has to do it."""
+        runs = self.layout.elements().runs(self.count)
+        return runs is not None and pack_runs(self.memory, self.origin, runs, room, at)
+
+    @ccall
+    def unpack_from(self, packed: memoryview, at: int, size: int) -> bool:
+        """Take bytes from byte `at` on, what there is room for. False as for `pack_at`."""
+        runs = self.layout.elements().runs(self.count)
+        return runs is not None and unpack_runs(self.memory, self.origin, runs, packed, at, size)
 
     @ccall
     def packed(self) -> bytearray:
@@ -74,8 +85,7 @@ class Message:
     def store(self, packed: memoryview | bytes | bytearray) -> None:
         """Unpack bytes into the message; what there are of them."""
         view = memoryview(packed)
-        runs = self.layout.elements().runs(self.count)
-        if runs is None or not unpack_runs(self.memory, self.origin, runs, view):
+        if not self.unpack_from(view, 0, len(view)):
             self.convertor().unpack(0, view)
 
     def part(self, first: int, count: int) -> Message:

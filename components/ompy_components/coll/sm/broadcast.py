@@ -16,6 +16,7 @@ from ompy.net.base import LinkError
 
 from ompy_components.coll.sm.board import Board
 from ompy_components.coll.sm.lending import Lending
+from ompy_components.coll.sm.slots import PACKED
 
 
 @cclass
@@ -79,6 +80,8 @@ class Broadcast:
             slot: int = board.slot(board.rank, number)
             if part and start >= 0:
                 board.copy_in(slot, message.memory, start + done, part)
+            elif 0 < part == total <= PACKED and message.pack_at(board.memory, slot):
+                pass
             elif part:
                 board.streaming.pack_part(message.convertor(), done, board.memory, slot, part)
             board.say_lent(number, 0)
@@ -141,7 +144,7 @@ class Broadcast:
         start: int = message.place()
         if size > 0 and start >= 0:
             self._board.copy_out(slot, message.memory, start + done, size)
-        elif size > 0:
+        elif size > 0 and (done or not message.unpack_from(self._board.memory, slot, size)):
             message.convertor().unpack(done, self._board.bytes_of(slot, size))
 
     @cfunc

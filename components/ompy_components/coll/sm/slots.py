@@ -41,6 +41,8 @@ SIZE: Final = (1 << 40) - 1  # the bits of the bytes of each; arbitrary: all bel
 assert (SIZE + 1) >> NUMBER == 1
 MOST_EDGES: Final = 1 << 20  # arbitrary: what has room between the two
 EDGES: Final = 16  # bytes before the rows of edges: the way, and how many there are
+# bytes; arbitrary: elements with gaps are packed through the cache, without a convertor
+PACKED: Final = 2048
 EDGE: Final = 24  # bytes of a row: target, the block's place and size, which are words
 
 
@@ -145,8 +147,13 @@ class SlotMemory(Poller):
             return
         if start >= 0:
             self.copy_in(at, source.memory, start, size)
-        else:
+        elif not (self._is_all_of(source, size) and source.pack_at(self.memory, at)):
             self.streaming.pack_part(source.convertor(), 0, self.memory, at, size)
+
+    @cfunc
+    def _is_all_of(self, source: Message, size: int) -> bool:
+        """Whether a message is little, and no more than so many bytes."""
+        return size <= PACKED and size == source.count * source.layout.size
 
     @ccall
     def get(self, at: int, target: Message, size: int) -> None:
@@ -156,7 +163,7 @@ class SlotMemory(Poller):
             return
         if start >= 0:
             self.copy_out(at, target.memory, start, size)
-        else:
+        elif not target.unpack_from(self.memory, at, size):
             target.convertor().unpack(0, self.bytes_of(at, size))
 
     @ccall
@@ -540,7 +547,7 @@ def copy_message(source: Message, target: Message, rank: int) -> MPIError | None
     if size and start >= 0 and to >= 0:
         raw.copy(target.memory, to, source.memory, start, size)
     elif size:
-        target.convertor().unpack(0, to_send(source))
+        target.store(to_send(source))
     return None
 
 
