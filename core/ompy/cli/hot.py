@@ -104,7 +104,7 @@ HOT: Final = {
     "ompy.frameworks.io": OFTEN,
     "ompy.frameworks.io_base.view": OFTEN,
     "ompy.frameworks.nic.fabric": OFTEN,
-    "ompy.frameworks.osc_base.active_messages": BUSY,
+    "ompy.frameworks.osc_base.target_messages": BUSY,
     "ompy.frameworks.osc_base.attached_parts": OFTEN,
     "ompy.frameworks.osc_base.lent_parts": OFTEN,
     "ompy.frameworks.osc_base.word_locks": BUSY,

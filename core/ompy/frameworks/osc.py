@@ -34,8 +34,8 @@ from ompy.mca.component import ApiVersion, Component
 if TYPE_CHECKING:
     from ompy.frameworks.call_site import Site
     from ompy.frameworks.communicator import Communicator
-    from ompy.frameworks.osc_base.active_messages import ActiveMessages
     from ompy.frameworks.osc_base.lent_parts import LentParts
+    from ompy.frameworks.osc_base.target_messages import TargetMessages
     from ompy.frameworks.osc_base.word_locks import WordLocks
     from ompy.frameworks.osc_base.word_posts import WordPosts
 
@@ -109,7 +109,7 @@ class Straight(NamedTuple):
     locks: WordLocks
     posts: WordPosts
     barrier: Callable[[], None] | None
-    messages: ActiveMessages | None
+    messages: TargetMessages | None
 
 
 class Held(NamedTuple):

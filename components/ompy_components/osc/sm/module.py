@@ -6,7 +6,7 @@
     locks     words behind these, as `osc_base/word_locks.py` has them
     posts     words behind these, as `osc_base/word_posts.py` has them
     lent      words behind these, as `osc_base/lent_parts.py` has them, or `attached_parts.py`
-    slots     behind these, as `osc_base/active_messages.py` has them
+    slots     behind these, as `osc_base/target_messages.py` has them
     parts     the members' parts, one after the other, from a page's beginning on; not there where
               they are the members' own memory, which the others copy from and to
 
@@ -29,16 +29,16 @@ from ompy.data.request import Request
 from ompy.frameworks.call_site import call_site
 from ompy.frameworks.collectives.shared_memory import PAGE, PROOF_SIZE, SharedMemory, share
 from ompy.frameworks.osc import ALLOCATED, DYNAMIC, SHARED, Held, Place, Straight, Window
-from ompy.frameworks.osc_base.active_messages import (
-    MEMBERS,
-    ActiveMessages,
-    can_ask,
-    room_for_messages,
-)
 from ompy.frameworks.osc_base.attached_parts import AttachedParts, room_for_pieces
 from ompy.frameworks.osc_base.exposed import Exposed, combine_elements, swap_element
 from ompy.frameworks.osc_base.lent_parts import LentParts, room_for_parts
 from ompy.frameworks.osc_base.module import MessageOsc
+from ompy.frameworks.osc_base.target_messages import (
+    MEMBERS,
+    TargetMessages,
+    can_ask,
+    room_for_messages,
+)
 from ompy.frameworks.osc_base.window_agreement import all_say
 from ompy.frameworks.osc_base.word_locks import WordLocks, can_lock, room
 from ompy.frameworks.osc_base.word_posts import WordPosts, room_for_posts
@@ -83,7 +83,7 @@ def shared_window(
         messages = None
         if lent is not None and _can_ask(window, by_messages=by_messages):
             lock = communicator.context.engine.lock
-            messages = ActiveMessages(shared.view, slots, communicator.rank, lent, locks, lock)
+            messages = TargetMessages(shared.view, slots, communicator.rank, lent, locks, lock)
         return SmOsc(window, shared, locks, lent, messages)
     with suppress(LinkError):
         locks = shared.locks()
@@ -157,7 +157,7 @@ class SmOsc(MessageOsc):
         shared: SharedMemory,
         locks: RegionLocks | WordLocks,
         lent: LentParts | None,
-        messages: ActiveMessages | None,
+        messages: TargetMessages | None,
     ) -> None:
         communicator = window.communicator
         view = shared.view

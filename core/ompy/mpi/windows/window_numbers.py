@@ -16,7 +16,7 @@ from ompy.data.kernels import PREDEFINED
 from ompy.data.layout import Layout
 from ompy.data.message import Message, message_of
 from ompy.data.operation import Operation
-from ompy.frameworks.osc_base.active_messages import NO_OP, REPLACE
+from ompy.frameworks.osc_base.target_messages import NO_OP, REPLACE
 from ompy.mpi.buffers.access import raw_bytes
 from ompy.mpi.buffers.common_forms import committed_state
 from ompy.mpi.collectives.operation import Op

@@ -9,8 +9,8 @@ from ompy.compiled import ccall, cclass, cfunc
 from ompy.data.errors import MPIError
 from ompy.data.message import Message
 from ompy.frameworks.osc import Straight
-from ompy.frameworks.osc_base.active_messages import MOST, ActiveMessages
 from ompy.frameworks.osc_base.lent_parts import LentParts, lent_message
+from ompy.frameworks.osc_base.target_messages import MOST, TargetMessages
 from ompy.frameworks.osc_base.word_posts import WordPosts
 from ompy.mpi.buffers.access import raw_bytes
 from ompy.mpi.buffers.common_forms import fits
@@ -28,7 +28,7 @@ class WindowParts:
     _epochs: Epochs
     _lent: LentParts | None
     _members: int
-    _messages: ActiveMessages | None
+    _messages: TargetMessages | None
     _parts: list[Any]
     _posts: WordPosts
     _sizes: list[Any]
@@ -48,7 +48,7 @@ class WindowParts:
         self._messages = found.messages
 
     @ccall
-    def place(self, rank: Any, target: Any, data: Numbers) -> int:
+    def place_numbers(self, rank: Any, target: Any, data: Numbers) -> int:
         """The byte of a member's part where data go to; -1 where it is not common."""
         number: int = raw.small(rank)
         lent: LentParts | None = self._lent
@@ -136,22 +136,22 @@ class WindowParts:
         return lent if lent is not None and lent.covers(number) else None
 
     @ccall
-    def asks(self, number: int, size: int) -> ActiveMessages | None:
+    def asks(self, number: int, size: int) -> TargetMessages | None:
         """What has a member do an operation on so many bytes by itself; None where nothing does."""
-        messages: ActiveMessages | None = self._messages
+        messages: TargetMessages | None = self._messages
         if messages is None or size > MOST or self.elsewhere(number) is None:
             return None
         messages.poll()  # others that ask are as eager
         return messages
 
     @ccall
-    def store(self, number: int, at: int, data: memoryview, size: int) -> bool:
+    def store_bytes(self, number: int, at: int, data: memoryview, size: int) -> bool:
         """Copy bytes to a member's part. False where that fails: the longer way says why."""
         lent: LentParts | None = self.elsewhere(number)
         if lent is None:
             raw.copy(self._parts[number], at, data, 0, size)
             return True
-        messages: ActiveMessages | None = self._messages
+        messages: TargetMessages | None = self._messages
         if messages is not None and not messages.complete(number):
             return False
         try:
@@ -161,13 +161,13 @@ class WindowParts:
         return True
 
     @ccall
-    def load(self, number: int, at: int, into: memoryview, size: int) -> bool:
+    def load_bytes(self, number: int, at: int, into: memoryview, size: int) -> bool:
         """Copy bytes from a member's part. False where that fails."""
         lent: LentParts | None = self.elsewhere(number)
         if lent is None:
             raw.copy(into, 0, self._parts[number], at, size)
             return True
-        messages: ActiveMessages | None = self._messages
+        messages: TargetMessages | None = self._messages
         if messages is not None and not messages.complete(number):
             return False
         try:

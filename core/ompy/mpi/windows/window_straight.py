@@ -21,8 +21,8 @@ from ompy.data.operation import Operation
 from ompy.data.packed import copy_message, to_send
 from ompy.frameworks.call_site import call_site
 from ompy.frameworks.osc import Straight
-from ompy.frameworks.osc_base.active_messages import ActiveMessages
 from ompy.frameworks.osc_base.lent_parts import LentParts
+from ompy.frameworks.osc_base.target_messages import TargetMessages
 from ompy.frameworks.osc_base.word_locks import WordLocks
 from ompy.mpi.buffers.common_forms import plain_or_derived
 from ompy.mpi.constants import LOCK_EXCLUSIVE, LOCK_SHARED
@@ -88,14 +88,14 @@ class StraightWindow(WindowParts):
     def put_numbers(self, origin: Any, rank: Any, target: Any) -> bool:
         """Store."""
         data: Numbers | None = numbers_of(origin, False)
-        at: int = -1 if data is None else self.place(rank, target, data)
+        at: int = -1 if data is None else self.place_numbers(rank, target, data)
         if data is None or at < 0:
             return self._put_elements(origin, rank, target)
         number: int = raw.small(rank)
-        messages: ActiveMessages | None = self.asks(number, data.size)
+        messages: TargetMessages | None = self.asks(number, data.size)
         if messages is not None and messages.put(number, at, data.memory, data.size):
             return True
-        return self.store(number, at, data.memory, data.size)
+        return self.store_bytes(number, at, data.memory, data.size)
 
     @cfunc
     def _put_elements(self, origin: Any, rank: Any, target: Any) -> bool:
@@ -108,14 +108,14 @@ class StraightWindow(WindowParts):
     def get_numbers(self, origin: Any, rank: Any, target: Any) -> bool:
         """Load."""
         data: Numbers | None = numbers_of(origin, True)
-        at: int = -1 if data is None else self.place(rank, target, data)
+        at: int = -1 if data is None else self.place_numbers(rank, target, data)
         if data is None or at < 0:
             return self._get_elements(origin, rank, target)
         number: int = raw.small(rank)
-        messages: ActiveMessages | None = self.asks(number, data.size)
+        messages: TargetMessages | None = self.asks(number, data.size)
         if messages is not None and messages.get(number, at, data.memory, data.size):
             return True
-        return self.load(number, at, data.memory, data.size)
+        return self.load_bytes(number, at, data.memory, data.size)
 
     @cfunc
     def _get_elements(self, origin: Any, rank: Any, target: Any) -> bool:
@@ -146,7 +146,7 @@ class StraightWindow(WindowParts):
     def accumulate_numbers(self, origin: Any, rank: Any, target: Any, op: Any) -> bool:
         """Combine."""
         data: Numbers | None = numbers_of(origin, False)
-        at: int = -1 if data is None else self.place(rank, target, data)
+        at: int = -1 if data is None else self.place_numbers(rank, target, data)
         if data is None or at < 0:
             return self._accumulate_elements(origin, rank, target, op)
         name = predefined_name(op)
@@ -155,14 +155,14 @@ class StraightWindow(WindowParts):
         if operation is None and name != _REPLACE:
             return False
         loop: int = loop_of(operation, name, data)
-        messages: ActiveMessages | None = self.asks(number, data.size) if loop >= 0 else None
+        messages: TargetMessages | None = self.asks(number, data.size) if loop >= 0 else None
         if messages is not None and messages.combine(number, at, loop, data.memory, data.size):
             return True
         if not self._begin(number):
             return False
         try:
             if operation is None:
-                return self.store(number, at, data.memory, data.size)
+                return self.store_bytes(number, at, data.memory, data.size)
             return self._combine(operation, data, data.memory, number, at, None)
         finally:
             self._locks.unlock(self._members + number)
@@ -214,10 +214,10 @@ class StraightWindow(WindowParts):
         copy = scratch_memory(data.size)
         if before is not None:
             raw.copy(copy, 0, before, 0, data.size)
-        elif not self.load(number, at, copy, data.size):
+        elif not self.load_bytes(number, at, copy, data.size):
             return False
         operation.combine(data.layout, given, 0, copy, 0, data.size)
-        return self.store(number, at, copy, data.size)
+        return self.store_bytes(number, at, copy, data.size)
 
     @ccall
     def fetch_numbers(
@@ -226,7 +226,7 @@ class StraightWindow(WindowParts):
         """Load and combine; of one element where it is to be single."""
         into: Numbers | None = numbers_of(result, True)
         data: Numbers | None = numbers_of(origin, False)
-        at: int = -1 if into is None or data is None else self.place(rank, target, data)
+        at: int = -1 if into is None or data is None else self.place_numbers(rank, target, data)
         if into is None or data is None or at < 0 or into.size != data.size:
             return not single and self._fetch_elements(origin, result, rank, target, op)
         if single and (into.kind is not data.kind or data.size != data.layout.size):
@@ -237,7 +237,7 @@ class StraightWindow(WindowParts):
             return False
         number: int = raw.small(rank)
         loop: int = loop_of(operation, name, data)
-        messages: ActiveMessages | None = self.asks(number, data.size) if loop >= 0 else None
+        messages: TargetMessages | None = self.asks(number, data.size) if loop >= 0 else None
         if messages is not None and messages.fetch(
             number, at, loop, data.memory, into.memory, data.size
         ):
@@ -263,11 +263,11 @@ class StraightWindow(WindowParts):
         given = data.memory
         if raw.overlaps(into.memory, given):
             given = memoryview(raw.part(given, 0, data.size))
-        if not self.load(number, at, into.memory, data.size):
+        if not self.load_bytes(number, at, into.memory, data.size):
             return False
         if operation is not None:
             return self._combine(operation, data, given, number, at, into.memory)
-        return name == _NO_OP or self.store(number, at, given, data.size)
+        return name == _NO_OP or self.store_bytes(number, at, given, data.size)
 
     @cfunc
     def _fetch_elements(self, origin: Any, result: Any, rank: Any, target: Any, op: Any) -> bool:
@@ -308,9 +308,9 @@ class StraightWindow(WindowParts):
         single: bool = into.size == size and new.size == size and old.size == size
         if not alike or not single or new.layout.format not in _COMPARED:
             return False
-        at: int = self.place(rank, target, new)
+        at: int = self.place_numbers(rank, target, new)
         number: int = raw.small(rank)
-        messages: ActiveMessages | None = self.asks(number, size) if at >= 0 else None
+        messages: TargetMessages | None = self.asks(number, size) if at >= 0 else None
         if messages is not None and messages.swap(
             number, at, new.memory, old.memory, into.memory, size
         ):
@@ -327,10 +327,10 @@ class StraightWindow(WindowParts):
         """Load, compare and store, under the lock for that. False if it fails."""
         size: int = into.size
         copy = scratch_memory(size)
-        if not self.load(number, at, copy, size):
+        if not self.load_bytes(number, at, copy, size):
             return False
         same: bool = raw.part(copy, 0, size) == raw.part(old.memory, 0, size)
-        if same and not self.store(number, at, new.memory, size):
+        if same and not self.store_bytes(number, at, new.memory, size):
             return False
         raw.copy(into.memory, 0, copy, 0, size)
         return True

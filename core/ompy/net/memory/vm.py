@@ -11,7 +11,7 @@ from struct import Struct
 from time import perf_counter
 from typing import Final
 
-from ompy.data.borrowed import parts_of_runs
+from ompy.data.run_parts import parts_of_runs
 
 _PIECES: Final = Struct("@PNPN")  # two of the kernel's struct iovec: here, and there
 _ONE: Final = ctypes.c_ulong(1)

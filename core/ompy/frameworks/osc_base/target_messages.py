@@ -64,7 +64,7 @@ LOOP: Final = 8  # bits below a loop's number, with the kind in them; arbitrary
 SIZE: Final = 32  # bits below the number of bytes; arbitrary
 LOOKS: Final = 48  # arbitrary: some 3 us, a copy by the kernel and a half
 PATIENT: Final = 1 << 12  # looks between two questions whether the target lives; arbitrary
-MISSES: Final = 6  # arbitrary: after so many in a row every 64th operation is asked for
+SKIPS: Final = 62  # operations, after some requests in a row that were taken back; arbitrary
 
 
 def room_for_messages(members: int) -> int:
@@ -78,7 +78,7 @@ def can_ask() -> bool:
 
 
 @cclass
-class ActiveMessages(Poller):
+class TargetMessages(Poller):
     """What one member asks the others, and does for them. All words are 0 at first.
 
     Calls of the origin return False where the operation is not done, so that it must be made
@@ -92,11 +92,11 @@ class ActiveMessages(Poller):
     _lock: RankLock
     _locks: WordLocks
     _members: int
-    _misses: U64View  # requests in a row that had to be taken back, by target
     _next: U64View  # number of the next request to be done, by origin
     _rank: int
     _rooms: int
-    _skips: U64View  # operations that are not asked for, by target
+    _skipped: U64View  # how many were not asked for when one was taken back last, by target
+    _skips: U64View  # how many are still not to be asked for, by target
     _view: memoryview[int]
     __slots__ = tuple(__annotations__)
 
@@ -129,7 +129,7 @@ class ActiveMessages(Poller):
         self._rooms = first + SLOT * SLOTS * self._members * self._members
         self._asked = _words(self._members, 0)
         self._finished = _words(self._members, 0)
-        self._misses = _words(self._members, 0)
+        self._skipped = _words(self._members, 0)
         self._skips = _words(self._members, 0)
         self._next = _words(self._members, 1)
 
@@ -312,7 +312,7 @@ class ActiveMessages(Poller):
                 raw.pause(1)
         raw.load_fence()
         self._finished[target] = number
-        self._misses[target] = 0
+        self._skipped[target] = 0
         return True
 
     @cfunc
@@ -334,9 +334,9 @@ class ActiveMessages(Poller):
             number -= 1
         if number >= first and not self._await(target, number):
             return False
-        misses: int = min(self._misses[target] + 1, MISSES)
-        self._misses[target] = misses
-        self._skips[target] = 1 << misses
+        skips: int = min(2 * self._skipped[target] + 2, SKIPS)
+        self._skipped[target] = skips
+        self._skips[target] = skips
         try:
             while number < last:
                 self._put_taken(target, self._slot(target, self._rank, number + 1))

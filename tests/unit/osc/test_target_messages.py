@@ -12,18 +12,18 @@ from ompy.compiled_loader import is_compiled
 from ompy.data.elements import LOOPS
 from ompy.data.errors import ERR_PROC_FAILED, MPIError
 from ompy.engine.lock import rank_lock
-from ompy.frameworks.osc_base.active_messages import (
+from ompy.frameworks.osc_base.attached_parts import AttachedParts, room_for_pieces
+from ompy.frameworks.osc_base.lent_parts import LentParts, room_for_parts
+from ompy.frameworks.osc_base.target_messages import (
     FEW,
     HALF,
     MOST,
     NO_OP,
     REPLACE,
     SLOTS,
-    ActiveMessages,
+    TargetMessages,
     room_for_messages,
 )
-from ompy.frameworks.osc_base.attached_parts import AttachedParts, room_for_pieces
-from ompy.frameworks.osc_base.lent_parts import LentParts, room_for_parts
 from ompy.frameworks.osc_base.word_locks import WordLocks, room
 from ompy.net.base import LinkError
 from ompy.net.memory.kernel_copy import KernelCopy
@@ -34,7 +34,7 @@ SIZE = 8 + 3 * OWN  # bytes of a part
 SUM = LOOPS["MPI_SUM"]["q"]
 BXOR = LOOPS["MPI_BXOR"]["q"]
 compiled = pytest.mark.skipif(
-    is_compiled("ompy.frameworks.osc_base.active_messages"),
+    is_compiled("ompy.frameworks.osc_base.target_messages"),
     reason="nobody comes between two looks of compiled code in a test",
 )
 
@@ -55,7 +55,7 @@ class World:
         for part, each in zip(self.parts, self.lent, strict=True):
             each.lend(part, self.view)
         self.members = [
-            ActiveMessages(self.view, slots, rank, each, locks, rank_lock())
+            TargetMessages(self.view, slots, rank, each, locks, rank_lock())
             for rank, (each, locks) in enumerate(zip(self.lent, self.locks, strict=True))
         ]
 
@@ -241,7 +241,7 @@ def test_pieces_by_address() -> None:
     for each in both:
         each.lend(memoryview(b""), view)
     members = [
-        ActiveMessages(view, slots, rank, both[rank], words[rank], rank_lock()) for rank in range(2)
+        TargetMessages(view, slots, rank, both[rank], words[rank], rank_lock()) for rank in range(2)
     ]
     pieces = [memoryview(bytearray(100)) for _ in range(2)]
     for number, piece in enumerate(pieces):
