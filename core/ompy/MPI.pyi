@@ -1114,7 +1114,7 @@ class File:
         disp: int = 0,
         etype: Datatype = BYTE,
         filetype: Datatype | None = None,
-        datarep: str = "native",
+        datarep: str | None = "native",
         info: Info = INFO_NULL,
     ) -> None: ...
     def Get_view(self) -> tuple[int, Datatype, Datatype, str]: ...

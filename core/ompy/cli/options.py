@@ -45,9 +45,10 @@ ALIASES: Final = {
     "--merge-stderr-to-stdout": "--merge-stderr",
     "--cpus-per-proc": "--cpus-per-rank",
     "--cpu-list": "--cpu-set",
+    "-rf": "--rankfile",
 }  # reference openmpi.md 2.4; any long option may also have one dash
 ABSENT: Final = (
-    "--rankfile -rf --npersocket --xml --xml-file --xterm --app --path --noprefix "
+    "--npersocket --xml --xml-file --xterm --app --path --noprefix "
     "--enable-recovery --disable-recovery --max-restarts --continuous "
     "--report-child-jobs-separately --tv -d -v --report-pid --report-uri --preload-files "
     "--preload-binary --output --display --report-state-on-timeout --pernode "
@@ -64,7 +65,7 @@ INSTEAD: Final = {
     "--bynode": "--map-by node",
     "--byslot": "--map-by slot",
     "--bycore": "--map-by core",
-    "--npersocket": "--map-by package",
+    "--npersocket": "--map-by ppr:N:socket",
     "--enable-recovery": "--mca mpi_ft_enable 1",
     "--with-ft": "--mca mpi_ft_enable 1",
     "--path": "-x PATH=FOLDERS",
@@ -145,9 +146,16 @@ INSTEAD: Final = {
     "--map-by",
     metavar="POLICY",
     help="Which rank runs where: slot fills one host after the other (default), node goes round, "
-    "ppr:N:node has N on each, seq takes the hosts as they are named; core, numa, package and so "
-    "on fill hosts likewise, and go round in each. Behind it: :PE=N, :SPAN, :OVERSUBSCRIBE. See "
-    "docs/launch-options.md.",
+    "ppr:N:node has N on each host, ppr:N:socket (or numa, core, a cache) N on each of these, seq "
+    "takes the hosts as they are named; core, numa, package and so on fill hosts likewise, and go "
+    "round in each. Behind it: :PE=N, :SPAN, :OVERSUBSCRIBE. See docs/launch-options.md.",
+)
+@click.option(
+    "--rankfile",
+    metavar="FILE",
+    shell_complete=complete_file,
+    help="Host and processors of each rank: lines of rank N=HOST slot=LIST, LIST as 0:1 (package "
+    "and core), 0:*, 1,3 or 0-2.",
 )
 @click.option(
     "--bind-to",

@@ -79,8 +79,9 @@ FRAMEWORKS: Final = (
                 "mapping_policy",
                 "string",
                 "slot",
-                "Which rank runs where: slot, node, seq, ppr:N:node, hwthread, core, a cache, numa "
-                "or package (socket), with modifiers behind it. The same as --map-by.",
+                "Which rank runs where: slot, node, seq, ppr:N:OBJECT, rankfile:FILE=PATH, "
+                "hwthread, core, a cache, numa or package (socket), with modifiers behind it. The "
+                "same as --map-by.",
                 level=3,
                 synonyms=(Synonym("rmaps_default_mapping_policy"),),
             ),

@@ -66,6 +66,15 @@ def test_programs_that_are_executed(launch, two_cores):
     assert sorted(line.split()[1] for line in result.out.splitlines()) == [str(FIRST), str(SECOND)]
 
 
+def test_ranks_are_where_the_rank_file_says(launch, two_cores, tmp_path):
+    path = tmp_path / "ranks"
+    path.write_text("rank 0=localhost slot=1\nrank 1=+n0 slot=0\n")
+    result = launch.python(2, SAYS, "--rankfile", path)
+    assert result.code == 0, result
+    told = [f"0 {SECOND} 0/1 True", f"1 {FIRST} 0/1 True"]
+    assert sorted(result.out.splitlines()) == told, result
+
+
 def test_nothing_is_bound_unless_it_is_asked_for(launch, two_cores):
     result = launch.python(2, SAYS, "--report-bindings", "--map-by", "core")
     assert sorted(result.out.splitlines()) == [f"{n} {FIRST} {SECOND} None True" for n in range(2)]

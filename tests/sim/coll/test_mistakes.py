@@ -99,3 +99,28 @@ def test_some_members_wait_for_one_that_is_wrong(btl: str, wrong: int) -> None:
         assert (first, third) == ("ok", "ok")
         assert second.startswith(("TypeError", f"MPI {MPI.ERR_OTHER}: "))
         assert "Create_group" in second or "group" in second
+
+
+@pytest.mark.parametrize("wrong", range(2))
+def test_a_file_without_a_name_is_opened_by_nobody(wrong: int, tmp_path: Path) -> None:
+    def program(process: RankProcess) -> str:
+        comm = world_of(process)
+        name = None if comm.rank == wrong else tmp_path / "file"
+        said = outcome(
+            lambda name: MPI.File.Open(comm, name, MPI.MODE_CREATE | MPI.MODE_RDWR), name
+        )
+        comm.Barrier()
+        return said
+
+    results = virtual(2, program, btl="self,sm").results
+    assert results[wrong].startswith("TypeError")
+    assert results[1 - wrong].startswith(f"MPI {MPI.ERR_BAD_FILE}: ")
+
+
+def test_the_tag_of_a_group_is_a_text() -> None:
+    def program(process: RankProcess) -> None:
+        group = world_of(process).Get_group()
+        with pytest.raises(TypeError, match="expecting a str, not int"):
+            MPI.Intracomm.Create_from_group(group, 3)  # type: ignore[arg-type]
+
+    virtual(2, program, btl="self,sm")

@@ -459,6 +459,9 @@ def wrong_views(process: RankProcess) -> None:
         text = fails(ERR_NOT_SAME, fh.Set_view, 0, INT, INT, "external32" if last else "native")
         assert "File.Set_view: the members do not name the same data representation" in text
     assert fh.Get_view() == (8, INT, INT, "native")
+    for none_or_bytes in (None, b"native"):  # as mpi4py takes them
+        fh.Set_view(8, INT, INT, none_or_bytes)
+        assert fh.Get_view() == (8, INT, INT, "native")
     fails(ERR_ARG, fh.Write, b"12345")
     fails(ERR_ARG, fh.Write_at, -1, numbers(1))
     fh.Write_at(comm.rank, numbers(comm.rank))

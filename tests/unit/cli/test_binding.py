@@ -44,6 +44,10 @@ def wishes(line: str, **environment: str) -> PlaceWishes:
         ("--bind-to core --rank-by fill", Rule("core", rank="fill")),
         ("--bind-to core --map-by node", Rule("core", "node")),
         ("--bind-to core --map-by ppr:2:node", Rule("core")),
+        ("--map-by ppr:2:core", None),
+        ("--bind-to core --map-by ppr:1:core", Rule("core", "core", per_object=1)),
+        ("--bind-to numa --map-by ppr:2:NUMA", Rule("numa", "numa", per_object=2)),
+        ("--map-by ppr:1:socket:PE=2", Rule("core", "package", elements=2, per_object=1)),
         ("--bind-to core --cpu-set 0,2-3", Rule("core", cpus="0,2-3")),
     ],
 )

@@ -139,6 +139,12 @@ DERIVED = {
 }
 
 
+@pytest.mark.parametrize("wrong", [None, "d", 3, BYTE.Get_size])
+def test_a_part_of_a_structure_is_a_datatype(wrong: object) -> None:
+    with pytest.raises(TypeError, match=r"expected mpi4py\.MPI\.Datatype"):
+        Datatype.Create_struct([1, 1], [0, 8], [INT, wrong])  # type: ignore[list-item]
+
+
 @pytest.mark.parametrize("combiner", DERIVED)
 def test_decoded_and_pickled(combiner: str) -> None:
     datatype = DERIVED[combiner]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ompy import MPI
+from ompy.data.errors import ERR_ARG
 from ompy.mpi.buffers.access import acquire, contiguous_size
 from ompy.mpi.buffers.addresses import address_of, check_readable
 from ompy.mpi.buffers.markers import BOTTOM, BUFFER_AUTOMATIC, IN_PLACE
@@ -283,3 +284,9 @@ def test_a_window_that_is_null_has_no_memory() -> None:
     for _ in range(3):
         with pytest.raises((MPI.Exception, SystemError)):
             memoryview(MPI.WIN_NULL)
+
+
+def test_memory_of_a_negative_size_is_an_error_of_mpi() -> None:
+    with pytest.raises(MPI.Exception, match="cannot allocate -1 bytes") as caught:
+        Alloc_mem(-1)
+    assert caught.value.Get_error_class() == ERR_ARG

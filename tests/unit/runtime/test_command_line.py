@@ -126,7 +126,7 @@ def test_several_programs():
         (["-nowhere", "x"], "there is no option -nowhere"),
         (["--zzzzzz", "x"], "there is no option --zzzzzz"),
         (["--xterm", "0", "x"], "--xterm is an option of other launchers; write --debug RANK"),
-        (["-rankfile", "f", "x"], "-rankfile is an option of mpirun that ompy-run does not"),
+        (["-xml-file", "f", "x"], "-xml-file is an option of mpirun that ompy-run does not"),
         (["--timeout", "0", "x"], "'0' is no number above 0"),
         (["--timeout", "soon", "x"], "'soon' is no number above 0"),
         (["-n", "1", "a", ":", "b", ":", "--bad", "c"], "program 3: there is no option --bad"),

@@ -10,7 +10,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ompy.cli.launch.command_line import CommandError, Group, shown
-from ompy.cli.launch.mapping import PPR, MapBy, level_named, parse_map_by
+from ompy.cli.launch.mapping import (
+    PPR,
+    RANK_FILE,
+    MapBy,
+    level_named,
+    listed_in,
+    parse_map_by,
+)
 from ompy.frameworks.places import (
     BINDING,
     CPU_SET,
@@ -22,6 +29,7 @@ from ompy.frameworks.places import (
     TOPOLOGY,
 )
 from ompy.mca.errors import did_you_mean
+from ompy.runtime.place.listed import join_slots
 from ompy.runtime.place.mapper import FILL, NODE, NONE, SLOT, Rule
 from ompy.runtime.place.topology import CORE, HWTHREAD, LEVELS, PlaceError
 
@@ -67,33 +75,75 @@ def place_wishes(first: Group, registry: Registry | None = None) -> PlaceWishes:
     """
     asked = _Asked(first.options, registry)
     map_by = _map_by(asked, first.options["npernode"])
-    ranking = _ranking(asked.text("rank_by", RANKING, SLOT))
+    rule = _rule(asked, map_by)
+    if "oversubscribe" in first.given and first.options["oversubscribe"]:
+        rule = rule._replace(overload=True)
+    if rule.bind == NONE:
+        _refuse_unbound(rule.elements, rule.cpus)
+    if map_by.policy == PPR and map_by.of != NODE:
+        map_by = map_by._replace(objects=_objects_here(rule, map_by))
+    unbound = rule.bind == NONE and not rule.report
+    return PlaceWishes(map_by, None if unbound else rule, rule.rank == NODE)
+
+
+def _rule(asked: _Asked, map_by: MapBy) -> Rule:
+    """Where on each host ranks run.
+
+    Raises:
+        CommandError: the options exclude each other, or one makes no sense.
+    """
     elements = map_by.elements or asked.number("cpus_per_rank", PER_RANK)
     policy = _binding(asked.text("bind_to", BINDING, ""))
     hwthreads = asked.switch("use_hwthread_cpus", HWTHREADS)
-    cpus = asked.text("cpu_set", CPU_SET, "")
-    counted = HWTHREAD if hwthreads or map_by.policy == HWTHREAD else CORE
-    if not policy.level:
-        policy = policy._replace(level=counted if elements > 1 else NONE)
-    report = asked.switch("report_bindings", REPORT)
-    if policy.level == NONE:
-        _refuse_unbound(elements, cpus)
-    if policy.level == NONE and not report:
-        return PlaceWishes(map_by, None, ranking == NODE)
-    allowed = map_by.oversubscribe or OVERLOAD in policy.modifiers
-    rule = Rule(
-        policy.level,
-        map_by.policy if map_by.policy in {NODE, *LEVELS} else SLOT,
-        ranking,
+    counted = HWTHREAD if hwthreads or HWTHREAD in (map_by.policy, map_by.of) else CORE
+    dealt_over = map_by.of if map_by.per_object and map_by.of != NODE else map_by.policy
+    slots = {line.rank: line.slots for line in map_by.listed if line.slots}
+    if map_by.policy == RANK_FILE:
+        _refuse_beside_rank_file(asked, policy.level, elements)
+    default = counted if elements > 1 or slots else NONE
+    return Rule(
+        policy.level or default,
+        dealt_over if dealt_over in {NODE, *LEVELS} else SLOT,
+        _ranking(asked.text("rank_by", RANKING, SLOT)),
         elements,
         hwthreads=hwthreads,
-        overload=allowed or ("oversubscribe" in first.given and first.options["oversubscribe"]),
+        overload=bool(map_by.oversubscribe) or OVERLOAD in policy.modifiers,
         if_supported=IF_SUPPORTED in policy.modifiers,
-        cpus=cpus,
+        cpus=asked.text("cpu_set", CPU_SET, ""),
         topology=asked.text("", TOPOLOGY, ""),
-        report=report,
+        report=asked.switch("report_bindings", REPORT),
+        per_object=map_by.per_object if map_by.of != NODE else 0,
+        listed=join_slots(slots),
     )
-    return PlaceWishes(map_by, rule, ranking == NODE)
+
+
+def _refuse_beside_rank_file(asked: _Asked, level: str, elements: int) -> None:
+    """A rank file says itself where each rank is."""
+    if asked.is_given("rank_by"):
+        raise CommandError(
+            "--rankfile and --rank-by exclude each other: the file numbers the ranks"
+        )
+    if elements > 1:
+        text = f"{elements} cores for each rank: the rank file says which each has"
+        raise CommandError(f"{text}, as slot=0-{elements - 1}")
+    if level not in {"", NONE, CORE, HWTHREAD}:
+        text = f"--bind-to {level}: the rank file says what each rank is bound to"
+        raise CommandError(f"{text}; write core, hwthread or none")
+
+
+def _objects_here(rule: Rule, map_by: MapBy) -> int:
+    """How many objects of a level this host has: others are taken to have as many.
+
+    Raises:
+        CommandError: it has none.
+    """
+    from ompy.runtime.place.host_place import host_topology
+
+    try:
+        return len(host_topology(rule).objects(map_by.of))
+    except PlaceError as problem:
+        text = f"--map-by ppr:{map_by.per_object}:{map_by.of}"
+        raise CommandError(f"{text}: {problem}") from None
 
 
 class _Asked:
@@ -121,10 +171,14 @@ class _Asked:
 
 
 def _map_by(asked: _Asked, per_node: int | None) -> MapBy:
-    if per_node and asked.is_given("map_by"):
-        raise CommandError("--map-by and --npernode exclude each other")
+    given = [name for name in ("map_by", "npernode", "rankfile") if asked.is_given(name)]
+    if len(given) > 1:
+        names = " and ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise CommandError(f"{names} exclude each other")
     if per_node:
         return MapBy(PPR, per_node)
+    if asked.is_given("rankfile"):
+        return listed_in(asked.text("rankfile", MAPPING, ""))
     return parse_map_by(asked.text("map_by", MAPPING, SLOT))
 
 

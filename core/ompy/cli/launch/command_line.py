@@ -36,6 +36,7 @@ JOB_WIDE: Final = {
     "oversubscribe",
     "map_by",
     "npernode",
+    "rankfile",
     "all_hosts",
     "mpi4py",
     "display_map",
@@ -171,7 +172,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
     **dict.fromkeys(("count", "map_by", "npernode", "wdir", "timeout", "trace", "program")),
     **dict.fromkeys(("report_rails", "record_rails", "log_format", "pvars", "autopsy")),
     **dict.fromkeys(("check", "check_report", "record", "joinable", "join")),
-    **dict.fromkeys(("bind_to", "rank_by", "cpus_per_rank", "cpu_set")),
+    **dict.fromkeys(("bind_to", "rank_by", "rankfile", "cpus_per_rank", "cpu_set")),
     **dict.fromkeys(("output_filename", "prefix", "debug", "debugger")),
     **dict.fromkeys(
         ("report_bindings", "use_hwthread_cpus", "merge_stderr", "get_stack_traces"), False

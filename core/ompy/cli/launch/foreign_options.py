@@ -79,6 +79,8 @@ def _mapping(values: Sequence[str]) -> Made:
 
 def _policy_and_qualifiers(text: str) -> tuple[str, list[str]]:
     policy, *rest = text.split(":")
+    if policy.lower() == "rankfile":
+        return text, []
     if policy == "ppr" and len(rest) > 1:
         return ":".join(("ppr", *rest[:2])), rest[2:]
     return policy, rest
@@ -221,6 +223,7 @@ OPTIONS: Final[dict[str, ForeignOption]] = {
     "--rank-by": ForeignOption(1, _ranking, _rank_qualifiers),
     "--map-by": ForeignOption(1, _mapping, _unknown_qualifiers),
     "--pernode": ForeignOption(0, _same("--npernode", "1")),
+    "--npersocket": ForeignOption(1, lambda values: ["--map-by", f"ppr:{values[0]}:socket"]),
     "--bynode": ForeignOption(0, _same("--map-by", "node")),
     "--bycore": ForeignOption(0, _same("--map-by", "core")),
     "--bysocket": ForeignOption(0, _same("--map-by", "package")),

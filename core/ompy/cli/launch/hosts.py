@@ -96,7 +96,9 @@ def allocate_slots(
         listed = _only(listed, named, ", ".join(hostfiles)) if named else listed
         named = listed
     if managed is not None:
-        given = [_Mention(Host(_canonical(n, here), slots), counted=True) for n, slots in managed]
+        given = [
+            _Mention(Host(canonical_name(n, here), slots), counted=True) for n, slots in managed
+        ]
         return _merge(_only(given, named, "the allocation of this job") if named else given)
     return _merge(named) if named else None
 
@@ -106,7 +108,7 @@ def _word(word: str, here: str, cores: int) -> _Mention:
     where = f"--host {word}"
     name, colon, count = word.partition(":")
     user, name = _login(name, where)
-    name = _canonical(name, here)
+    name = canonical_name(name, here)
     where = shown(where)
     if not colon:
         return _Mention(Host(name, 1, user=user), counted=False)
@@ -161,13 +163,22 @@ def _line(words: Sequence[str], where: str, here: str) -> _Mention:
         slots = min(slots, limit)
     if limit and slots > limit:
         raise CommandError(f"{where}: {slots} slots are more than max_slots, which is {limit}")
-    return _Mention(Host(_canonical(name, here), slots, limit, user, port), bool(counted))
+    return _Mention(Host(canonical_name(name, here), slots, limit, user, port), bool(counted))
 
 
 def _login(text: str, where: str) -> tuple[str, str]:
     """User and name of `user@name`."""
     user, at, name = text.rpartition("@")
     return _checked(user, where, "user") if at else "", _checked(name, where, "host")
+
+
+def host_name(name: str, where: str) -> str:
+    """A name that a host may have.
+
+    Raises:
+        CommandError: it is none; the text begins with `where`.
+    """
+    return _checked(name, where, "host")
 
 
 def _checked(name: str, where: str, what: str) -> str:
@@ -177,7 +188,7 @@ def _checked(name: str, where: str, what: str) -> str:
     return name
 
 
-def _canonical(name: str, here: str) -> str:
+def canonical_name(name: str, here: str) -> str:
     """This host has one name, however it is called."""
     same = name in LOOPBACK_NAMES or name.partition(".")[0] == here or name == here
     return here if same else name

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from ompy.cli.launch.command_line import RANKS_MAX, CommandError, counted, shown
 from ompy.cli.launch.hosts import Allocation, Host
+from ompy.cli.launch.rank_file import ListedRank, hosts_of_ranks, read_rank_file
 from ompy.frameworks.job import Placement
 from ompy.mca.errors import did_you_mean
 from ompy.runtime.place.mapper import NODE, SLOT
@@ -15,7 +16,8 @@ from ompy.runtime.place.topology import LEVELS, PACKAGE
 SEQ: Final = "seq"
 PPR: Final = "ppr"
 SOCKET: Final = "socket"  # Open MPI's older name of a package
-POLICIES: Final = f"slot, node, {', '.join(LEVELS)}, ppr:N:node and seq"
+RANK_FILE: Final = "rankfile"
+POLICIES: Final = f"slot, node, {', '.join(LEVELS)}, ppr:N:OBJECT, seq and rankfile:FILE=PATH"
 MODIFIERS: Final = "oversubscribe, nooversubscribe, span and PE=N"
 _UNLIMITED: Final = 1 << 30  # ranks; arbitrary: more than any host takes
 
@@ -24,18 +26,29 @@ class MapBy(NamedTuple):
     """A `--map-by`, taken apart.
 
     Attributes:
-        policy: `SLOT`, `NODE`, `PPR`, `SEQ` or a level of a host's topology.
-        per_node: ranks on each host, with `PPR`.
+        policy: `SLOT`, `NODE`, `PPR`, `SEQ`, `RANK_FILE` or a level of a host's topology.
+        per_object: ranks on each object, with `PPR`.
+        of: the objects: `NODE`, or a level.
+        objects: how many of them each host is taken to have: as many as the launcher's.
+        listed: the lines, with `RANK_FILE`.
         oversubscribe: what its modifier says about more ranks than slots, None for nothing.
         span: hosts get equal shares, as far as they have slots, in place of one after the other.
         elements: cores, or hardware threads, that each rank takes; 0: nothing is said.
     """
 
     policy: str = SLOT
-    per_node: int = 0
+    per_object: int = 0
+    of: str = NODE
+    objects: int = 1
+    listed: tuple[ListedRank, ...] = ()
     oversubscribe: bool | None = None
     span: bool = False
     elements: int = 0
+
+    @property
+    def per_node(self) -> int:
+        """Ranks on each host, with `PPR`."""
+        return self.per_object * self.objects
 
 
 class Layout(NamedTuple):
@@ -59,17 +72,42 @@ def parse_map_by(text: str) -> MapBy:
         CommandError: there is no such policy or modifier.
     """
     words = text.lower().split(":")
-    policy, per_node = level_named(words.pop(0) or SLOT), 0
+    policy = level_named(words.pop(0) or SLOT)
+    if policy == RANK_FILE:
+        return listed_in(_path_of(text))
     if policy == PPR:
         count, what = (*words[:2], "", "")[:2]
-        per_node, words = counted(count) or 0, words[2:]
-        if not 1 <= per_node <= RANKS_MAX or what != NODE:
-            text = f"--map-by {shown(text)}: write ppr:N:node, for N ranks on each host"
-            raise CommandError(f"{text}, N from 1 to {RANKS_MAX}")
-    elif policy not in {SLOT, NODE, SEQ, *LEVELS}:
+        number, level = counted(count) or 0, level_named(what)
+        if not 1 <= number <= RANKS_MAX or level not in {NODE, *LEVELS}:
+            objects = f"one of {', '.join((NODE, *LEVELS, SOCKET))}"
+            text = (
+                f"--map-by {shown(text)}: write ppr:N:OBJECT, for N ranks on each, OBJECT {objects}"
+            )
+            raise CommandError(f"{text}, N from 1 to {RANKS_MAX}{did_you_mean(level, LEVELS)}")
+        return _modified(MapBy(policy, number, level), words[2:], text)
+    if policy not in {SLOT, NODE, SEQ, *LEVELS}:
         near = did_you_mean(policy, (SLOT, NODE, SEQ, *LEVELS))
         raise CommandError(f"--map-by {shown(text)}: ranks are mapped by {POLICIES}{near}")
-    return _modified(MapBy(policy, per_node), words, text)
+    return _modified(MapBy(policy), words, text)
+
+
+def listed_in(path: str) -> MapBy:
+    """The mapping that a rank file gives.
+
+    Raises:
+        CommandError: it makes no sense; the text names file and line.
+    """
+    return MapBy(RANK_FILE, listed=read_rank_file(path))
+
+
+def _path_of(text: str) -> str:
+    """The path in `rankfile:FILE=path`, as PRRTE writes it."""
+    word = text.partition(":")[2]
+    key, _, path = word.partition("=")
+    if key.lower() != "file" or not path:
+        text = f"--map-by {shown(text)}: write rankfile:FILE=PATH, or --rankfile PATH"
+        raise CommandError(f"{text}; nothing stands behind it")
+    return path
 
 
 def level_named(word: str) -> str:
@@ -98,6 +136,8 @@ def default_count(allocation: Allocation, map_by: MapBy) -> int:
         return map_by.per_node * len(allocation.hosts)
     if map_by.policy == SEQ:
         return len(allocation.mentions)
+    if map_by.policy == RANK_FILE:
+        return len(map_by.listed)
     return sum(host.slots for host in allocation.hosts)
 
 
@@ -130,7 +170,12 @@ def place_ranks(
     nodes: list[tuple[int, str]] = []  # program and host of each rank
     for app, (count, allocation) in enumerate(zip(counts, allocations, strict=True)):
         allowed = allocation or table.everything()
-        names = _map(count, allowed, table.room(allowed), map_by, oversubscribe=oversubscribe)
+        room = table.room(allowed)
+        if map_by.policy == RANK_FILE:
+            names = hosts_of_ranks(map_by.listed, len(nodes), count)
+            _check_room(names, room, oversubscribe=oversubscribe)
+        else:
+            names = _map(count, allowed, room, map_by, oversubscribe=oversubscribe)
         table.take(names)
         names = _in_turn(names) if by_node else names
         nodes += [(app, name) for name in names]
@@ -195,7 +240,7 @@ def _map(
     if map_by.policy == SEQ:
         return _in_sequence(count, allowed.mentions)
     if map_by.policy == PPR:
-        return _per_node(count, room, map_by.per_node, oversubscribe=oversubscribe)
+        return _per_node(count, room, map_by, oversubscribe=oversubscribe)
     dealt = map_by.policy == NODE or map_by.span
     shares = _shares(count, room, oversubscribe=oversubscribe, by_node=dealt)
     names = [one.name for one, share in zip(room, shares, strict=True) for _ in range(share)]
@@ -223,12 +268,25 @@ def _in_sequence(count: int, mentions: Sequence[str]) -> list[str]:
     return list(mentions[:count])
 
 
+def _check_room(names: Sequence[str], room: Sequence[_Room], *, oversubscribe: bool) -> None:
+    """Raises CommandError: a host is given more ranks than it takes."""
+    for one in room:
+        count = names.count(one.name)
+        if count > (one.limit if oversubscribe else min(one.slots, one.limit)):
+            raise CommandError(
+                f"--rankfile: {count} ranks are listed on {one.name}, which has room for "
+                f"{min(one.slots, one.limit)}; {_advice(oversubscribe=oversubscribe)}"
+            )
+
+
 def _per_node(
-    count: int, room: Sequence[_Room], per_node: int, *, oversubscribe: bool
+    count: int, room: Sequence[_Room], map_by: MapBy, *, oversubscribe: bool
 ) -> list[str]:
+    per_node = map_by.per_node
+    asked = f"--map-by ppr:{map_by.per_object}:{map_by.of}"
     if count > per_node * len(room):
         raise CommandError(
-            f"--map-by ppr:{per_node}:node: {count} processes were asked for, {per_node} on each "
+            f"{asked}: {count} processes were asked for, {per_node} on each "
             f"of {len(room)} host(s) are {per_node * len(room)}"
         )
     names = [one.name for one in room for _ in range(min(per_node, count))]
@@ -237,8 +295,8 @@ def _per_node(
     for one in full:
         if one.name in used:
             raise CommandError(
-                f"--map-by ppr:{per_node}:node: {one.name} has {min(one.slots, one.limit)} "
-                f"slot(s); {_advice(oversubscribe=oversubscribe)}"
+                f"{asked}: {one.name} has {min(one.slots, one.limit)} slot(s) for {per_node}; "
+                f"{_advice(oversubscribe=oversubscribe)}"
             )
     return names[:count]
 

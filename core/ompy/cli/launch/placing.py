@@ -10,9 +10,10 @@ from ompy.cli.launch.binding import PlaceWishes, host_slots
 from ompy.cli.launch.command_line import CommandError, Group
 from ompy.cli.launch.hosts import Allocation, Host, allocate_slots
 from ompy.cli.launch.mapping import default_count, place_ranks
+from ompy.cli.launch.rank_file import resolve_hosts
 
 if TYPE_CHECKING:
-    from ompy.cli.launch.mapping import Layout
+    from ompy.cli.launch.mapping import Layout, MapBy
 
 DEFAULT_HOSTFILE: Final = "OMPI_MCA_orte_default_hostfile"  # as Kubernetes' mpi-operator sets it
 
@@ -38,6 +39,9 @@ def place_programs(
     ]
     oversubscribe = first.options["oversubscribe"]
     named = any(allocations)
+    if map_by.listed:
+        map_by, allocations = _listed(map_by, allocations, host)
+        named = True
     if map_by.oversubscribe is not None:
         oversubscribe = map_by.oversubscribe
     elif named and "oversubscribe" not in first.given:
@@ -63,6 +67,21 @@ def place_programs(
         all_hosts=first.options["all_hosts"],
         by_node=wishes.by_node,
     )
+
+
+def _listed(
+    map_by: MapBy, allocations: Sequence[Allocation | None], host: str
+) -> tuple[MapBy, list[Allocation | None]]:
+    """A rank file's mapping with names of hosts, and the hosts of each program.
+
+    Raises:
+        CommandError: programs have different hosts, or a line is about another one.
+    """
+    if any(each != allocations[0] for each in allocations):
+        raise CommandError("--rankfile: all programs have the same --host and --hostfile")
+    lines, allocation = resolve_hosts(map_by.listed, allocations[0], host)
+    everywhere: list[Allocation | None] = [None] * (len(allocations) - 1)
+    return map_by._replace(listed=lines), [allocation, *everywhere]
 
 
 def _managed() -> list[tuple[str, int]] | None:

@@ -13,10 +13,12 @@ from typing import Any, Final, Self
 from ompy import raw
 from ompy.compiled import Shown, cclass, cfunc
 from ompy.data.convertor import allocate_memory, export_views
+from ompy.data.errors import ERR_ARG
 from ompy.mpi.buffers.access import acquire
 from ompy.mpi.buffers.addresses import address_of, view_at
 from ompy.mpi.buffers.exporter import Exporter
 from ompy.mpi.buffers.markers import Marker
+from ompy.mpi.errors import MPIException
 from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.integers import whole_number
 from ompy.mpi.kinds import check_kind
@@ -267,6 +269,9 @@ def Alloc_mem(size: int, info: Any = INFO_NULL) -> buffer:
 
     With other ranks on this host it is memory that they can map: large messages from and to it
     are copied without the kernel.
+
+    Raises:
+        MPIException: ERR_ARG, the size is negative.
     """
     if type(info) is not Info:
         check_kind(info, "Info", "info")  # hints are ignored
@@ -277,6 +282,8 @@ def Alloc_mem(size: int, info: Any = INFO_NULL) -> buffer:
         own._is_own = True
         return small
     wanted = whole_number(size)
+    if wanted < 0:
+        raise MPIException(ERR_ARG, f"cannot allocate {wanted} bytes")
     shared = _shared(wanted) if wanted >= SHARED_LEAST else None
     if shared is None:
         return buffer.allocate(wanted)

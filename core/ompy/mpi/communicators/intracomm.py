@@ -27,6 +27,7 @@ from ompy.mpi.info import INFO_NULL, Info
 from ompy.mpi.integers import takes_c_ints, whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.request import Prequest
+from ompy.mpi.strings import c_string
 
 if TYPE_CHECKING:
     from ompy.mpi.communicators.graphs import Distgraphcomm, Graphcomm
@@ -106,7 +107,7 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         """
         from zlib import crc32
 
-        tag = crc32(stringtag.encode())
+        tag = crc32(c_string(stringtag).encode())
         try:
             check_kind(group, "Group", "group")
             check_kind(info, "Info", "info")

@@ -175,6 +175,8 @@ class Datatype(Attributed):
         lengths, at = _blocks(blocklengths, displacements)
         if len(datatypes) != len(lengths):
             raise ValueError(f"expecting {len(lengths)} datatypes, got {len(datatypes)}")
+        for datatype in datatypes:
+            check_kind(datatype, "Datatype", "datatypes")
         parts = [state_of(datatype) for datatype in datatypes]
         return cls._adopt(structured_state(lengths, at, parts))
 

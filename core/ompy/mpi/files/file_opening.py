@@ -91,7 +91,7 @@ def open_file(parent: CommState, filename: Any, amode: int, hints: dict[str, str
         except MPIError:
             state.module.close()
             raise
-    except MPIError:
+    except Exception:
         comm.world.process.release(comm.communicator)
         raise
     return state
@@ -100,13 +100,20 @@ def open_file(parent: CommState, filename: Any, amode: int, hints: dict[str, str
 def _agreed_path(state: FileState, filename: Any, amode: int) -> str:
     """The file's path, if all members name one and the same way to open it."""
     state.enter(KINDS["File.Open"])
-    path, problem = "", None
+    path, problem, wrong = "", None, None
     try:
         check_amode(amode)
         path = path_text(filename)
     except MPIError as found:
         problem = found
-    state.settle(problem, amode, 0, True)
+    except (TypeError, ValueError) as found:  # what no path can be; the others are told, too
+        problem, wrong = MPIError(ERR_BAD_FILE, str(found)), found
+    try:
+        state.settle(problem, amode, 0, True)
+    except MPIError:
+        if wrong is not None:
+            raise wrong from None
+        raise
     return path
 
 

@@ -27,6 +27,7 @@ from ompy.mpi.info import INFO_NULL, Info, info_of, pairs_of
 from ompy.mpi.integers import c_int, whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.processes.life import current
+from ompy.mpi.strings import c_string
 
 if TYPE_CHECKING:
     from ompy.mpi.communicators.intracomm import Intracomm
@@ -175,7 +176,7 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
         disp: int = 0,
         etype: Datatype = BYTE,
         filetype: Datatype | None = None,
-        datarep: str = "native",
+        datarep: str | None = "native",
         info: Info = INFO_NULL,
     ) -> None:
         """Say which part of the file this process sees; all members call this.
@@ -185,7 +186,8 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
             etype: what offsets count; data are read and written in whole ones.
             filetype: made of etypes; its data bytes are what is seen, over and over. The etype
                 itself when it is left out.
-            datarep: `native`, `internal`, `external32`, or one of `Register_datarep`.
+            datarep: `native`, which None means, `internal`, `external32`, or one of
+                `Register_datarep`.
             info: more hints.
         """
         check_kind(etype, "Datatype", "etype")
@@ -193,7 +195,8 @@ class File(FileAccess, Handle):  # type: ignore[misc, unused-ignore]
             check_kind(filetype, "Datatype", "filetype")
         check_kind(info, "Info", "info")
         state = state_of_file(self)
-        state.set_view(whole_number(disp), etype, filetype, datarep)
+        name = "native" if datarep is None else c_string(datarep)
+        state.set_view(whole_number(disp), etype, filetype, name)
         if info:
             state.info.update(info.items())
 

@@ -70,11 +70,12 @@ class SendBuffer:
             self.lent = BUFFER_AUTOMATIC
             self.capacity = UNLIMITED
             return
-        self.lent = _as_memory(lent)
-        if self.lent.readonly:
+        self.lent = lent
+        memory = _as_memory(lent)
+        if memory.readonly:
             raise BufferError("message: cannot attach a read-only buffer")
-        self._view = _bytes_of(self.lent)
-        self.capacity = self.lent.nbytes
+        self._view = _bytes_of(memory)
+        self.capacity = memory.nbytes
 
     @ccall
     def send(self, state: CommState, convertor: Convertor, target: int, tag: int) -> None:

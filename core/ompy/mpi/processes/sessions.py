@@ -35,6 +35,7 @@ from ompy.mpi.point_to_point import buffering
 from ompy.mpi.point_to_point.request import Request
 from ompy.mpi.point_to_point.requeststate import RequestState
 from ompy.mpi.state import World
+from ompy.mpi.strings import c_string
 
 # Open MPI 5.0, ompi/instance: its built-in sets; case is of no matter in them
 WORLD: Final = "mpi://WORLD"
@@ -127,7 +128,9 @@ class SessionState(State):
 
         Raises:
             MPIException: ERR_ARG, there is no such set.
+            TypeError: it is no text.
         """
+        name = c_string(name)
         known = name if name in PSETS else _KNOWN.get(name.casefold())
         me = self.rank.context.me
         if known == SELF:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ompy.runtime.connections.control import PLACE
+from ompy.runtime.place.listed import slot_threads, split_slots
 from ompy.runtime.place.mapper import NONE, Mapper, Rule, Spot
 from ompy.runtime.place.synthetic import describes_topology, parse_synthetic
 from ompy.runtime.place.topology import (
@@ -43,15 +44,19 @@ class HostPlace:
         self.topology = host_topology(rule, allowed)
         self._spots: dict[int, Spot] = {}
         self._mapper: Mapper | None = None
+        self._listed: dict[int, str] = {}
         if rule.bind != NONE:
             try:
-                self._mapper = Mapper(self.topology, rule)
+                if rule.listed:
+                    self._listed = split_slots(rule.listed)
+                else:
+                    self._mapper = Mapper(self.topology, rule)
                 if not rule.topology:
                     _ensure_binding_works()
             except PlaceError:
                 if not rule.if_supported:
                     raise
-                self._mapper = None
+                self._mapper, self._listed = None, {}
 
     def place_ranks(self, ranks: Sequence[int]) -> None:
         """Find places for more ranks.
@@ -62,6 +67,8 @@ class HostPlace:
         Raises:
             PlaceError: there is no place for all of them; the text says what is to be done.
         """
+        if self._listed:
+            self._place_listed(ranks)
         if self._mapper is None:
             return
         try:
@@ -71,6 +78,19 @@ class HostPlace:
                 return
             raise PlaceError(f"{problem}: {self._advice()}") from None
         self._spots.update(zip(ranks, spots, strict=True))
+
+    def _place_listed(self, ranks: Sequence[int]) -> None:
+        """What the rank file gives: ranks that it does not name are not bound."""
+        for rank in ranks:
+            if rank not in self._listed:
+                continue
+            try:
+                threads = slot_threads(self.topology, self._rule.unit, self._listed[rank])
+            except PlaceError as problem:
+                if self._rule.if_supported:
+                    continue
+                raise PlaceError(f"the rank file, rank {rank}: {problem}") from None
+            self._spots[rank] = Spot((), threads)
 
     def _advice(self) -> str:
         """What is to be done if there is not enough."""

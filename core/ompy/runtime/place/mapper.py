@@ -37,6 +37,9 @@ class Rule(NamedTuple):
         if_supported: where it cannot be done, ranks are not bound.
         cpus: the only threads that may be used, as a list; empty for all.
         topology: a description, or the path of a `/sys` tree; empty for the host's own.
+        per_object: ranks that each object of the mapping takes, one after the other; 0: they are
+            dealt over the objects in turn.
+        listed: what a rank file gives each rank (`listed.join_slots`), in place of a mapping.
         report: each rank's place is told.
     """
 
@@ -50,6 +53,8 @@ class Rule(NamedTuple):
     cpus: str = ""
     topology: str = ""
     report: bool = False
+    per_object: int = 0
+    listed: str = ""
 
     @property
     def unit(self) -> str:
@@ -68,10 +73,12 @@ class Spot(NamedTuple):
     Attributes:
         units: indices of units, in the order of the machine.
         threads: it may run on.
+        place: index of the object of the mapping that it was taken of.
     """
 
     units: tuple[int, ...]
     threads: Threads
+    place: int = 0
 
 
 class Mapper:
@@ -95,12 +102,13 @@ class Mapper:
         if rule.rank in LEVELS:
             topology.objects(rule.rank)
         self._used = [0] * len(self._units)
+        self._held = [0] * len(self._objects)  # ranks of each
         self._turn = 0
 
     def _unit_sets(self) -> list[list[int]]:
         """For each object that ranks are dealt over, its units."""
         everything = list(range(len(self._units)))
-        if self._rule.map in IN_ORDER:
+        if self._rule.map in IN_ORDER and not (self._rule.per_object and self._rule.map in LEVELS):
             return [everything]
         objects = self._topology.objects(self._rule.map)
         return [[n for n in everything if self._units[n] <= each] for each in objects]
@@ -111,16 +119,17 @@ class Mapper:
         Raises:
             PlaceError: there is not enough; then nobody has got anything.
         """
-        before = self._used.copy(), self._turn
+        before = self._used.copy(), self._held.copy(), self._turn
         spots: list[Spot] = []
         for _ in range(count):
-            units = self._next_units()
-            if units is None:
-                self._used, self._turn = before
+            units, place = self._next_units()
+            if not units:
+                self._used, self._held, self._turn = before
                 raise PlaceError(self._shortage(count))
             for unit in units:
                 self._used[unit] += 1
-            spots.append(Spot(units, self._bound(units)))
+            self._held[place] += 1
+            spots.append(Spot(units, self._bound(units), place))
             self._turn += 1
         return self._ranked(spots)
 
@@ -128,21 +137,31 @@ class Mapper:
         """A rank has ended."""
         for unit in spot.units:
             self._used[unit] -= 1
+        self._held[spot.place] -= 1
 
-    def _next_units(self) -> tuple[int, ...] | None:
-        """The units of the next rank: free ones of the object whose turn it is, or of the next."""
-        count, wanted = len(self._objects), self._rule.elements
-        turns = [self._objects[(self._turn + step) % count] for step in range(count)]
-        for units in turns:
-            free = [unit for unit in units if not self._used[unit]]
+    def _turns(self) -> list[int]:
+        """The objects that the next rank may be on, the first choice first."""
+        count, most = len(self._objects), self._rule.per_object
+        if most:
+            return [n for n in range(count) if self._held[n] < most][:1]
+        return [(self._turn + step) % count for step in range(count)]
+
+    def _next_units(self) -> tuple[tuple[int, ...], int]:
+        """The units of the next rank, none if there are not enough, and the object they are of.
+
+        They are free ones of the object whose turn it is, or of the next.
+        """
+        wanted = self._rule.elements
+        turns = self._turns()
+        for place in turns:
+            free = [unit for unit in self._objects[place] if not self._used[unit]]
             if len(free) >= wanted:
-                return tuple(free[:wanted])
-        if not self._rule.overload:
-            return None
-        for units in turns:
+                return tuple(free[:wanted]), place
+        for place in turns if self._rule.overload else ():
+            units = self._objects[place]
             if len(units) >= wanted:
-                return tuple(sorted(sorted(units, key=self._used.__getitem__)[:wanted]))
-        return None
+                return tuple(sorted(sorted(units, key=self._used.__getitem__)[:wanted])), place
+        return (), 0
 
     def _bound(self, units: Sequence[int]) -> Threads:
         """The objects of the binding in which units lie.
@@ -162,9 +181,11 @@ class Mapper:
         each = f", {rule.elements} {unit}s each," if rule.elements > 1 else ""
         there = f"{left} of its {has} {unit}s are free" if left < has else f"it has {has} {unit}s"
         text = f"{count} rank(s){each} were to be bound on this host, and {there}"
-        if rule.map not in IN_ORDER:
+        if len(self._objects) > 1 or rule.per_object:
             most = max(map(len, self._objects))
             text += f", at most {most} in one {rule.map}"
+        if rule.per_object:
+            text += f"; {rule.per_object} rank(s) on each of {len(self._objects)} {rule.map}(s)"
         return text
 
     def _ranked(self, spots: list[Spot]) -> list[Spot]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ompy.runtime.place.host_place import HostPlace, drawn
+from ompy.runtime.place.listed import join_slots, parse_slots, slot_threads
 from ompy.runtime.place.mapper import FILL, NODE, NONE, SLOT, Mapper, Rule
 from ompy.runtime.place.synthetic import parse_synthetic
 from ompy.runtime.place.topology import LEVELS, PlaceError, cpu_list, topology_of
@@ -20,6 +21,10 @@ from tests.support.sys_trees import (
 )
 
 DUAL = "pack:2 numa:1 l3:2 core:2 pu:2"  # 16 threads, 8 cores, 4 caches
+
+DESCRIPTIONS = st.builds(
+    "pack:{} numa:{} l3:{} core:{} pu:{}".format, *[st.integers(1, 3) for _ in range(5)]
+)
 
 
 def threads(count: int, text: str = DUAL, **rule) -> list[str]:
@@ -51,6 +56,105 @@ def threads(count: int, text: str = DUAL, **rule) -> list[str]:
 )
 def test_four_ranks_on_two_packages(rule, expected) -> None:
     assert " ".join(threads(4, **rule)) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "rule", "expected"),
+    [
+        (4, {"bind": "core", "map": "package", "per_object": 2}, "0-1 2-3 8-9 10-11"),
+        (3, {"bind": "core", "map": "package", "per_object": 2}, "0-1 2-3 8-9"),
+        (4, {"bind": "core", "map": "l3cache", "per_object": 1}, "0-1 4-5 8-9 12-13"),
+        (4, {"bind": "hwthread", "map": "core", "per_object": 2}, "0 1 2 3"),
+        (3, {"bind": "core", "map": "core", "per_object": 1}, "0-1 2-3 4-5"),
+        (2, {"bind": "numa", "map": "numa", "per_object": 1}, "0-7 8-15"),
+        (2, {"bind": "core", "map": "numa", "per_object": 1, "elements": 2}, "0-3 8-11"),
+        (4, {"bind": "core", "map": "numa", "per_object": 2, "rank": "numa"}, "0-1 8-9 2-3 10-11"),
+        (16, {"bind": "core", "map": "core", "per_object": 2, "overload": True},
+         " ".join(f"{n}-{n + 1} {n}-{n + 1}" for n in range(0, 16, 2))),
+    ],
+)  # fmt: skip
+def test_so_many_ranks_on_each_object(count, rule, expected) -> None:
+    if rule["map"] == "core" and rule["bind"] == "hwthread":
+        rule = {**rule, "hwthreads": True}
+    assert " ".join(threads(count, **rule)) == expected
+
+
+def test_objects_take_no_more_ranks_than_was_said() -> None:
+    rule = Rule(bind="core", map="package", per_object=2)
+    mapper = Mapper(parse_synthetic(DUAL), rule)
+    spots = mapper.give_spots(4)
+    with pytest.raises(PlaceError, match=r"2 rank\(s\) on each of 2 package\(s\)"):
+        mapper.give_spots(1)
+    mapper.release(spots[1])
+    assert mapper.give_spots(1) == [spots[1]]
+    with pytest.raises(PlaceError, match="at most 4 in one package"):
+        Mapper(parse_synthetic(DUAL), rule._replace(per_object=5)).give_spots(10)
+
+
+@given(DESCRIPTIONS, st.sampled_from(["l3cache", "numa", "package", "core"]), st.integers(1, 3))
+def test_objects_are_filled_one_after_the_other(text, level, most) -> None:
+    topology = parse_synthetic(text)
+    objects = topology.objects(level)
+    rule = Rule(bind="core", map=level, per_object=most, overload=True)
+    spots = Mapper(topology, rule).give_spots(most * len(objects))
+    for index, spot in enumerate(spots):
+        assert spot.threads <= objects[index // most]
+
+
+@pytest.mark.parametrize(
+    ("slots", "unit", "expected"),
+    [
+        ("0:1", "core", "2-3"),
+        ("1:0", "core", "8-9"),
+        ("1:0-1", "core", "8-11"),
+        ("0:0,2", "core", "0-1,4-5"),
+        ("1:*", "core", "8-15"),
+        ("0:1;1:1", "core", "2-3,10-11"),
+        ("1,3", "core", "2-3,6-7"),
+        ("0-2", "core", "0-5"),
+        ("*", "core", "0-15"),
+        ("1:3", "hwthread", "11"),
+        ("0-2,15", "hwthread", "0-2,15"),
+    ],
+)
+def test_processors_of_a_rank_file(slots, unit, expected) -> None:
+    assert cpu_list(slot_threads(parse_synthetic(DUAL), unit, slots)) == expected
+
+
+@pytest.mark.parametrize(
+    ("slots", "said"),
+    [
+        ("2:0", "slot=2:0: there is no package 2, but 0-1"),
+        ("0:4", "slot=0:4: package 0 has cores 0-3, and no 4"),
+        ("8", "slot=8: this host has cores 0-7, and no 8"),
+    ],
+)
+def test_processors_that_are_not_there(slots, said) -> None:
+    with pytest.raises(PlaceError, match=said):
+        slot_threads(parse_synthetic(DUAL), "core", slots)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", ":", "0:", "a", "1:b", "0-", "3-1", "0:1:2", "0,1:0", "1;", "-1"]
+)
+def test_what_is_no_list_of_processors(wrong: str) -> None:
+    with pytest.raises(ValueError, match="expected 0:1"):
+        parse_slots(wrong)
+
+
+def test_a_host_binds_the_ranks_that_the_rank_file_lists() -> None:
+    listed = join_slots({0: "1:0", 2: "0-1", 5: "0:*"})
+    rule = Rule("core", topology=DUAL, listed=listed, report=True)
+    made = HostPlace(Rule.from_dict(rule._asdict()))
+    made.place_ranks([0, 1, 2])
+    assert [cpu_list(made.threads_of(rank)) for rank in range(3)] == ["8-9", "", "0-3"]
+    assert "is bound to package 1, numa 1, core 4, cpus 8-9" in made.report_of(0)
+    assert "is not bound" in made.report_of(1)
+    made.forget_rank(0)
+    assert made.threads_of(0) == frozenset()
+    wrong = HostPlace(rule._replace(listed="3=4:0"))
+    with pytest.raises(PlaceError, match="the rank file, rank 3: slot=4:0: there is no package 4"):
+        wrong.place_ranks([3])
 
 
 def test_open_mpis_example_of_ranking() -> None:
@@ -98,9 +202,6 @@ def test_what_was_given_back_is_given_again() -> None:
     assert mapper.give_spots(1) == [spots[5]]
 
 
-DESCRIPTIONS = st.builds(
-    "pack:{} numa:{} l3:{} core:{} pu:{}".format, *[st.integers(1, 3) for _ in range(5)]
-)
 RULES = st.builds(
     Rule,
     bind=st.sampled_from(["hwthread", "core", "l3cache", "numa", "package"]),
@@ -109,6 +210,8 @@ RULES = st.builds(
     elements=st.integers(1, 4),
     hwthreads=st.booleans(),
     overload=st.booleans(),
+    per_object=st.just(0),
+    listed=st.just(""),
 )
 
 
