@@ -53,6 +53,10 @@ FREE = {
         "def get():\n    x = GET\n    return x, x.source\nx, who = get()\ntable[who] = x\n"
         "print(table)"
     ),
+    "rows, the largest as they come": (
+        "reqs = [comm.Irecv(rows[i], ANY) for i in r]  # GET\n"
+        "for k in MPI.Request.Waitsome(reqs):\n    best = max(best, rows[k].max())"
+    ),
     "a dropped one": "GET",
     "one whose name says that nobody reads it": "_ = GET",
     "in a set": "seen.add(GET)",
@@ -198,6 +202,14 @@ ADDED = {
     "a buffer that is added": "comm.Recv(part, ANY)  # GET\nhist += part",
 }
 ANYTHING = {
+    "rows by the place of their request": (
+        "reqs = [comm.Irecv(rows[i], ANY) for i in r]  # GET\nk = MPI.Request.Waitany(reqs)\n"
+        "table[k] = rows[k].sum()\nprint(table)"
+    ),
+    "rows that are mixed as they come": (
+        "reqs = [comm.Irecv(rows[i], ANY) for i in r]  # GET\n"
+        "for k in MPI.Request.Waitsome(reqs):\n    state = state * 0.5 + rows[k]"
+    ),
     "with the best, the turn": (
         "for turn in r:\n    x = GET\n    if x > best:\n        best, at = x, turn\nprint(best, at)"
     ),
