@@ -83,9 +83,7 @@ class Twin:
 class Local:
     """Watches the lines that load from and store into a window's memory."""
 
-    def __init__(
-        self, checker: Checker, number: int, rank: int, memory: memoryview, shared: bool = False
-    ) -> None:
+    def __init__(self, checker: Checker, number: int, rank: int, memory: memoryview) -> None:
         """Watch nothing yet.
 
         Args:
@@ -93,12 +91,10 @@ class Local:
             number: of the window.
             rank: in the window, whose memory it is.
             memory: that.
-            shared: other ranks load and store there, too: functions that get it are looked at.
         """
         self._checker = checker
         self._number = number
         self._rank = rank
-        self._shared = shared
         self._found: list[Any] = []  # its arrays, which other functions may have by other names
         self._size = len(memory)
         self._base = address_of(memory) if len(memory) else 0
@@ -120,7 +116,7 @@ class Local:
         for array in arrays:
             self._watch(frame, array)
             known = len(self._found) == WATCHED or any(each is array for each in self._found)
-            if self._shared and not known:
+            if not known:
                 self._found.append(array)
         for array in self._found:
             self._watch(frame, array)
@@ -142,7 +138,7 @@ class Local:
             if each is frame and watched.memory is array:
                 return
         lines = self._checker.buffers.lines
-        watch = lines.watch(frame, array, reads=True, seen=self._seen, calls=self._shared)
+        watch = lines.watch(frame, array, reads=True, seen=self._seen, calls=True)
         for found in watch:
             self._watched.append((frame, found))
             if len(self._watched) > WATCHED:
@@ -212,17 +208,17 @@ class Parts:
     def __init__(
         self, checker: Checker, number: int, rank: int, memory: memoryview, shared: bool
     ) -> None:
-        """Its own one; arguments as those of `Local`."""
+        """Its own one; arguments as those of `Local`, and whether others load and store there."""
         self._checker = checker
         self._number = number
         self._shared = shared
-        self._parts = {rank: Local(checker, number, rank, memory, shared)}
+        self._parts = {rank: Local(checker, number, rank, memory)}
         self._lines_left = 0
 
     def add(self, rank: int, memory: memoryview) -> None:
         """The rank has asked for another one's part."""
         if rank not in self._parts:
-            self._parts[rank] = Local(self._checker, self._number, rank, memory, self._shared)
+            self._parts[rank] = Local(self._checker, self._number, rank, memory)
 
     def look_for_arrays(self) -> None:
         """Watch the arrays that the program's functions have names for by now."""
