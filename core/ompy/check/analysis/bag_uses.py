@@ -96,8 +96,9 @@ class BagUses(FlowBase):
     def _is_place_of(self, name: ast.Name, array: str) -> bool:
         """Whether a variable is an index of an array where it is read."""
         outer = self.parents[name]
-        indexed = isinstance(outer, ast.Subscript) and outer.slice is name
-        return (indexed and ast.unparse(outer.value) == array) or self._is_received_into(name)
+        if isinstance(outer, ast.Subscript) and outer.slice is name:
+            return ast.unparse(outer.value) == array or self._is_received_into(name)
+        return self._is_received_into(name)
 
     def _gets_place(self, name: ast.Name) -> bool:
         """Whether a variable gets the place of a request that is over."""
