@@ -215,7 +215,7 @@ class Parts:
         self._parts = {rank: Local(checker, number, rank, memory)}
         self._lines_left = 0
 
-    def add(self, rank: int, memory: memoryview) -> None:
+    def add_part(self, rank: int, memory: memoryview) -> None:
         """The rank has asked for another one's part."""
         if rank not in self._parts:
             self._parts[rank] = Local(self._checker, self._number, rank, memory)

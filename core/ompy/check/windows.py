@@ -431,7 +431,7 @@ class Windows:
             if owner != window.state.rank:
                 self._write_sync(window, at, call, "shared", [owner])
             if window.state.window.flavor == WIN_FLAVOR_SHARED:
-                window.local.add(owner, memoryview(result[0]))
+                window.local.add_part(owner, memoryview(result[0]))
                 window.local.follow_maker()
         return result
 
