@@ -308,6 +308,21 @@ comm.Barrier()
             "waiting for barrier 2 of GASNet, where ranks 1, 2 are missing",
         ),
     ),
+    "a communicator of some": Program(
+        3,
+        """
+some = comm.Get_group().Incl([0, 1])
+if me == 0:
+    comm.Create_group(some, 5)
+elif me == 1:
+    comm.recv(source=0, tag=3)
+    comm.Create_group(some, 5)
+""",
+        (
+            "each waits for the next: 0 -> 1 -> 0",
+            "waiting for Create_group of some members of MPI_COMM_WORLD, of which rank 1 is one",
+        ),
+    ),
     "where a message was sent": Program(
         2,
         """
@@ -338,6 +353,7 @@ CI: Final = (
     *("a tag that differs", "one does not come", "a collective that was begun", "a fence"),
     *("crossed locks", "nobody connects", "a partition that is never ready"),
     *("nobody prepares the other side", "persistent collectives in two orders"),
+    "a communicator of some",
 )
 SIMULATED: Final = (
     "a tag that differs",

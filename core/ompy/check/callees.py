@@ -94,9 +94,10 @@ def program_files() -> list[str]:
     folders = {os.path.dirname(os.path.abspath(getattr(main, "__file__", None) or "."))}
     folders.add(os.getcwd())
     found = []
-    for module in list(sys.modules.values()):
+    for title, module in list(sys.modules.items()):
         name = getattr(module, "__file__", None)
-        if isinstance(name, str) and name.endswith(".py"):
+        ours = title.partition(".")[0] in OURS
+        if isinstance(name, str) and name.endswith(".py") and not ours:
             path = os.path.abspath(name)
             below = any(path.startswith(os.path.join(folder, "")) for folder in folders)
             if below and not is_installed(path):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from ompy.check.again.places import Places
+from ompy.check.callees import enters_program
 from ompy.check.interposing import Within
 from ompy.check.lines import names_memory, place_of_write
 from ompy.check.record import MET, program_frame
@@ -248,13 +249,26 @@ class Checker:
         where = place_of_write(problem, traceback)
         if where is not None:
             self.buffers.written_while_locked(self._site_of(where))
+        elif isinstance(problem, MPIException):
+            self._refused_elsewhere(problem, traceback)
+
+    def _refused_elsewhere(self, problem: MPIException, traceback: TracebackType | None) -> None:
+        """An error may be of a call that has no handler: a function of the module, a property."""
+        if self._last_refused.get(threading.get_ident(), (0, ()))[0] == id(problem):
+            return
+        where = None
+        while traceback is not None:  # without our own functions
+            where = traceback if enters_program(traceback.tb_frame) else where
+            traceback = traceback.tb_next
+        if where is not None:
+            self.failed(self._site_of(where), "MPI", problem)
 
     def thread_ended(self, problem: BaseException, traceback: TracebackType | None) -> None:
         """An exception ends a thread, which is all that becomes of it: the job may end well."""
+        self.uncaught(problem, traceback)
         refused, event = self._last_refused.pop(threading.get_ident(), (0, ()))
         if refused == id(problem):
             self.write_event("find", *event)
-        self.uncaught(problem, traceback)
 
     def leaves(self, pending: Pending) -> None:
         """A send is complete: perhaps only because an exception leaves a `with` or a `try`."""

@@ -267,7 +267,10 @@ class LineWatch:
         return found
 
     def follow(self, frame: FrameType, told: Follower) -> None:
-        """Tell of each line of a frame before it is looked at for names, until that gives False."""
+        """Tell of each line of a frame before it is looked at for names, until that gives False.
+
+        When the frame's function returns, of those of its caller.
+        """
         if self._on or sys.gettrace() is None:
             self._followed[id(frame)] = (frame, told)
             self._trace(frame)
@@ -325,9 +328,14 @@ class LineWatch:
 
     def _line(self, frame: FrameType, event: str, _: Any) -> Any:
         followed = self._followed.get(id(frame))
-        if followed is not None and event == "line" and not followed[1](frame):
-            del self._followed[id(frame)]
-            self._untrace(frame)
+        if followed is not None and event != "exception":
+            goes_on = followed[1](frame)  # of what the last line has made, too
+            if event == "return" or not goes_on:
+                del self._followed[id(frame)]
+                caller = frame.f_back if event == "return" and goes_on else None
+                if caller is not None and enters_program(caller):
+                    self.follow(caller, followed[1])
+                self._untrace(frame)
         watched = self._frames.get(id(frame))
         if watched is None:
             return self._line if id(frame) in self._followed else None

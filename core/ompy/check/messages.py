@@ -432,16 +432,14 @@ def _receive_taken(
     check: Checker, at: int, call: str, original: Any, message: Any, *args: Any, **named: Any
 ) -> Any:
     """The handler of a message's `Recv` and its like."""
+    if call[len("message.")].isupper():
+        check.buffers.used(at, call, (*args, named.get("buf"))[0], writes=True)
+    if call in {"message.Irecv", "message.irecv"}:
+        return _begin_taken(check, at, call, original, message, *args, **named)
     state = message._inner
     entry = check.requests.taken_as(state)
-    waits_later = call in {"message.Irecv", "message.irecv"}
-    if entry is None or waits_later:
-        result = original(message, *args, **named)
-        _tell_taken(check, at, call, entry, args, named, None)
-        check.requests.message_received(state, at, call)
-        if waits_later:
-            check.requests.begun(result, at, call, "matched")
-        return result
+    if entry is None:
+        return original(message, *args, **named)
     objects = call == "message.recv"
     place = 0 if objects else 1  # of the status
     asked = named.get("status") or (args[place] if len(args) > place else None)
@@ -461,6 +459,21 @@ def _receive_taken(
     finally:
         _tell_taken(check, at, call, entry, args, named, got)
         check.requests.message_received(state, at, call)
+
+
+def _begin_taken(
+    check: Checker, at: int, call: str, original: Any, message: Any, *args: Any, **named: Any
+) -> Any:
+    """The same for those that return a request."""
+    state = message._inner
+    entry = check.requests.taken_as(state)
+    request = original(message, *args, **named)
+    _tell_taken(check, at, call, entry, args, named, None)
+    check.requests.message_received(state, at, call)
+    begun = check.requests.begun(request, at, call, "matched")
+    if call == "message.Irecv" and entry is not None:
+        check.buffers.begin_use(begun, (*args, named.get("buf"))[0], writes=True)
+    return request
 
 
 def _tell_taken(

@@ -134,9 +134,9 @@ def _ready(
     result = original(request, *which, **named)
     entry = check.requests.of(request)
     if entry is not None and entry.parts is not None and entry.active:
-        chosen = [*which, *named.values()]
+        chosen = [*which, *(named[name] for name in sorted(named, reverse=True))]  # low, high
         if call.endswith("_range"):
-            low, high = sorted(map(whole, chosen))
+            low, high = map(whole, chosen)
             chosen = list(range(low, high + 1))
         elif call.endswith("_list"):
             (chosen,) = chosen

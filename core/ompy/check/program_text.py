@@ -10,6 +10,12 @@ from functools import lru_cache, update_wrapper
 from types import CodeType
 from typing import Final, TypeVar
 
+# calls that end when another rank, or a message, has come; in small letters
+WAITING: Final = frozenset({
+    "recv", "mrecv", "wait", "waitall", "waitany", "waitsome", "probe", "mprobe", "sendrecv",
+    "barrier", "bcast", "reduce", "allreduce", "gather", "allgather", "scatter", "alltoall",
+    "fence", "test", "testall", "testany", "testsome", "iprobe", "improbe",
+})  # fmt: skip
 T = TypeVar("T")
 CODES: Final = 4096  # arbitrary: more than a program has; one that makes new ones is no leak
 PARSED: Final = 64  # files kept; arbitrary: a program has a few
@@ -113,6 +119,33 @@ def names_in_functions(file: str) -> frozenset[str]:
     return frozenset(found)
 
 
+@lru_cache(PARSED)
+def may_wait_in_loop(file: str) -> bool:
+    """Whether a file has a loop that may last until others have changed memory.
+
+    No call in it waits, and nothing in it changes what ends it.
+    """
+    tree = parsed_file(file)
+    loops = (each for each in ast.walk(tree) if isinstance(each, ast.While)) if tree else ()
+    return any(map(_may_wait, loops))
+
+
+def _may_wait(loop: ast.While) -> bool:
+    inside = [each for statement in loop.body for each in ast.walk(statement)]
+    calls = [each for each in (*inside, *ast.walk(loop.test)) if isinstance(each, ast.Call)]
+    if any(dotted_name(each.func).rpartition(".")[2].lower() in WAITING for each in calls):
+        return False
+    changed = {
+        each.id
+        for each in inside
+        if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)
+    }
+    asked = {each.id for each in ast.walk(loop.test) if isinstance(each, ast.Name)}
+    if asked:
+        return not asked & changed
+    return any(isinstance(each, (ast.Break, ast.Return)) for each in inside)
+
+
 def is_key_read(key: str, files: Iterable[str]) -> bool:
     """Whether some files have a text anywhere but as a key of a dict that they write down."""
     for file in files:
@@ -170,3 +203,17 @@ def has_slice(node: ast.Subscript) -> bool:
 def is_plain(index: ast.expr) -> bool:
     """Whether an index can be known before its line runs, without anything happening by it."""
     return all(isinstance(node, _PLAIN) for node in ast.walk(index))
+
+
+def attributes_in(index: ast.expr) -> list[str] | None:
+    """The attributes in an index that is plain but for these, as text; None if it is not."""
+    left, found = [index], []
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Attribute):
+            found.append(dotted_name(node))
+        elif isinstance(node, _PLAIN):
+            left += ast.iter_child_nodes(node)  # type: ignore[arg-type]
+        else:
+            return None
+    return found if all(found) else None

@@ -173,7 +173,7 @@ def _wait_any(
         done = numbers_of([entry])
         if entry is not None:
             result = found[-1] if isinstance(found, tuple) else None
-            check.requests.completed(entry, filled, True, result)
+            check.requests.completed(entry, filled, status is not None, result)
         check.write_event("wait", at, call, numbers, done, how)
     return found
 
@@ -195,7 +195,7 @@ def _wait_some(
     if places:
         some = [entries[place] for place in places]
         done = numbers_of(some)
-        _completed(check, some, filled, True, results)
+        _completed(check, some, filled, statuses is not None, results)
         check.write_event("wait", at, call, numbers, done, "test" if "est" in call else "any")
     return found
 

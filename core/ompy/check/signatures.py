@@ -106,7 +106,14 @@ def _named(state: TypeState) -> tuple[tuple[str, int], ...]:
     form = state.layout.format
     if len(form) == 2:  # a pair of a value and an index
         return (_LETTERS.get(form[0], "V") + str(size - 4), 1), ("i4", 1)
-    return ((_LETTERS.get(state.code, "V") + str(size), 1),)
+    return ((_letter(state.code) + str(size), 1),)
+
+
+def _letter(code: str) -> str:
+    """The kind of a basic type: its code is a letter, or says the size too, as `i4` of INT32_T."""
+    if code[:1] in _WORDS and code[1:].isdigit():
+        return code[0]
+    return _LETTERS.get(code, "V")
 
 
 def elements(signature: Signature) -> int:

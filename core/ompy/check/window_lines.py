@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from ompy.check.callees import value_of
 from ompy.check.program_text import (
+    attributes_in,
     body_of,
     cached_by_code,
     expression_name,
     has_slice,
-    is_plain,
 )
 
 # functions of Python's and methods of arrays that look at all elements
@@ -62,8 +62,11 @@ class Touch:
         self.known = True
         self._single = single
         self._code: CodeType | None = None
+        self._attributes: list[str] = []
         if subscript is not None:
-            self.known = is_plain(subscript)
+            attributes = attributes_in(subscript)
+            self.known = attributes is not None
+            self._attributes = attributes or []
         if subscript is not None and self.known:
             self._code = compile(ast.Expression(subscript), "<subscript>", "eval")
 
@@ -72,6 +75,8 @@ class Touch:
         array = value_of(frame, self.name)
         if array is None or not self.known or self._code is None:
             return array if self.known else None
+        if any(value_of(frame, each) is None for each in self._attributes):
+            return None  # perhaps a property, which would run
         try:
             place = eval(self._code, frame.f_globals, frame.f_locals)  # noqa: S307 - the program's
             places = place if isinstance(place, tuple) else (place,)

@@ -84,13 +84,21 @@ class Local:
     """Watches the lines that load from and store into a window's memory."""
 
     def __init__(self, checker: Checker, number: int, rank: int, memory: memoryview) -> None:
+        """Watch nothing yet.
+
+        Args:
+            checker: this rank's.
+            number: of the window.
+            rank: in the window, whose memory it is.
+            memory: that.
+        """
         self._checker = checker
         self._number = number
         self._rank = rank
+        self._found: list[Any] = []  # its arrays, which other functions may have by other names
         self._size = len(memory)
         self._base = address_of(memory) if len(memory) else 0
         self._watched: list[tuple[FrameType, Watched]] = []
-        self._lines_left = 0
         self._left = EVENTS
         self._told: set[tuple[Any, ...]] = set()
         self._count = -1
@@ -100,8 +108,19 @@ class Local:
         if not self._size or not self._left:
             return
         for frame in islice(program_frames(sys._getframe(1)), FRAMES):
-            for array in self._arrays(frame):
-                self._watch(frame, array)
+            self.look_in(frame)
+
+    def look_in(self, frame: FrameType) -> bool:
+        """Watch the arrays that a function has names for; whether there are any."""
+        arrays = list(self._arrays(frame)) if self._size else []
+        for array in arrays:
+            self._watch(frame, array)
+            known = len(self._found) == WATCHED or any(each is array for each in self._found)
+            if not known:
+                self._found.append(array)
+        for array in self._found:
+            self._watch(frame, array)
+        return bool(arrays)
 
     def _arrays(self, frame: FrameType) -> Iterator[Any]:
         for _, value in names_of(frame):
@@ -114,29 +133,13 @@ class Local:
         at = array.__array_interface__["data"][0]
         return bool(self._base <= at < self._base + self._size)
 
-    def follow_maker(self) -> None:
-        """The window is new: no function has a name for its memory yet, but one may have soon."""
-        frame = program_frame(sys._getframe(1))
-        if frame is not None and self._size:
-            self._lines_left = FOLLOWED
-            self._checker.buffers.lines.follow(frame, self._next_line)
-
-    def _next_line(self, frame: FrameType) -> bool:
-        """Whether the next line is of interest, too."""
-        if not self._size:
-            return False
-        self._lines_left -= 1
-        arrays = list(self._arrays(frame))
-        for array in arrays:
-            self._watch(frame, array)
-        return not arrays and self._lines_left > 0
-
     def _watch(self, frame: FrameType, array: Any) -> None:
         for each, watched in self._watched:
             if each is frame and watched.memory is array:
                 return
         lines = self._checker.buffers.lines
-        for found in lines.watch(frame, array, reads=True, seen=self._seen):
+        watch = lines.watch(frame, array, reads=True, seen=self._seen, calls=True)
+        for found in watch:
             self._watched.append((frame, found))
             if len(self._watched) > WATCHED:
                 lines.unwatch(self._watched.pop(0)[1])
@@ -147,6 +150,7 @@ class Local:
         for _, watched in self._watched:
             self._checker.buffers.lines.unwatch(watched)
         self._watched.clear()
+        self._found.clear()
 
     def _seen(self, frame: FrameType, name: str, _stores: bool) -> None:
         """A line that has a name of the memory is about to run."""
@@ -196,3 +200,48 @@ class Local:
             return None
         inside = found[0][0] >= 0 and found[-1][1] <= self._size
         return found if inside else None
+
+
+class Parts:
+    """The parts of a window's memory that this rank loads from and stores into."""
+
+    def __init__(
+        self, checker: Checker, number: int, rank: int, memory: memoryview, shared: bool
+    ) -> None:
+        """Its own one; arguments as those of `Local`, and whether others load and store there."""
+        self._checker = checker
+        self._number = number
+        self._shared = shared
+        self._parts = {rank: Local(checker, number, rank, memory)}
+        self._lines_left = 0
+
+    def add_part(self, rank: int, memory: memoryview) -> None:
+        """The rank has asked for another one's part."""
+        if rank not in self._parts:
+            self._parts[rank] = Local(self._checker, self._number, rank, memory)
+
+    def look_for_arrays(self) -> None:
+        """Watch the arrays that the program's functions have names for by now."""
+        for each in self._parts.values():
+            each.look_for_arrays()
+
+    def follow_maker(self) -> None:
+        """Memory is new: no function has a name for it yet, but one may have soon."""
+        frame = program_frame(sys._getframe(1))
+        if frame is not None and self._parts:
+            self._lines_left = FOLLOWED
+            self._checker.buffers.lines.follow(frame, self._next_line)
+
+    def _next_line(self, frame: FrameType) -> bool:
+        """Whether the next line is of interest, too."""
+        self._lines_left -= 1
+        found = [each.look_in(frame) for each in self._parts.values()]
+        if not found or (any(found) and not self._shared):
+            return False
+        return self._lines_left > 0
+
+    def drop(self) -> None:
+        """The window is no more, or nothing is known of its memory."""
+        for each in self._parts.values():
+            each.drop()
+        self._parts.clear()

@@ -13,7 +13,7 @@ from ompy.check.checker import Checker
 from ompy.check.interposing import interpose_class
 from ompy.check.signatures import differing_sides
 from ompy.check.under_way import Entry
-from ompy.check.window_memory import Local, Twin
+from ompy.check.window_memory import Parts, Twin
 from ompy.data.constants import PROC_NULL
 from ompy.data.layout import Layout
 from ompy.mpi.constants import LOCK_EXCLUSIVE, MODE_NOPRECEDE, MODE_NOSUCCEED, WIN_FLAVOR_SHARED
@@ -75,11 +75,9 @@ class Window:
         self.begun: dict[tuple[str, int], tuple[int, str]] = {}
         self.unfenced: tuple[int, str] | None = None
         self.origins: list[tuple[Entry, int, bool]] = []
-        memory = state.window.memory
-        if state.window.flavor == WIN_FLAVOR_SHARED:
-            memory = memoryview(b"")  # others may store there, too
-        self.twin = Twin(memory)
-        self.local = Local(checker, self.number, state.rank, memory)
+        memory, shared = state.window.memory, state.window.flavor == WIN_FLAVOR_SHARED
+        self.twin = Twin(memoryview(b"") if shared else memory)  # others may store there, too
+        self.local = Parts(checker, self.number, state.rank, memory, shared)
         self.looked = False
 
     def is_passive(self, target: int) -> bool:
@@ -426,8 +424,15 @@ class Windows:
         """Whoever asks for another one's memory may store there."""
         result = original(win, rank)
         window = self._of(win)
-        if window is not None and int(rank) != window.state.rank:
-            self._write_sync(window, at, call, "shared", [int(rank)])
+        if window is not None:
+            sizes, owner = window.state.reach.sizes, int(rank)
+            if owner == PROC_NULL:
+                owner = next((each for each, size in enumerate(sizes) if size), 0)
+            if owner != window.state.rank:
+                self._write_sync(window, at, call, "shared", [owner])
+            if window.state.window.flavor == WIN_FLAVOR_SHARED:
+                window.local.add_part(owner, memoryview(result[0]))
+                window.local.follow_maker()
         return result
 
     def forget_all(self) -> None:

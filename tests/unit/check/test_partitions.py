@@ -6,7 +6,8 @@ from threading import Barrier, Thread
 from types import SimpleNamespace
 from typing import Any
 
-from ompy.check.partitions import ReadyParts
+import pytest
+from ompy.check.partitions import REQUEST_HANDLERS, ReadyParts
 
 
 def test_the_last_partitions_of_two_threads_are_one_message() -> None:
@@ -29,3 +30,24 @@ def test_the_last_partitions_of_two_threads_are_one_message() -> None:
         for thread in threads:
             thread.join()
         assert len(sent) == started
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "ready"),
+    [
+        ((1, 3), {}, [1, 2, 3]),
+        ((0, -1), {}, []),
+        ((1,), {"partition_high": 2}, [1, 2]),
+        ((), {"partition_high": 2, "partition_low": 1}, [1, 2]),
+    ],
+)
+def test_a_range_of_partitions(
+    given: tuple[int, ...], named: dict[str, int], ready: list[int]
+) -> None:
+    told: list[int] = []
+    parts = SimpleNamespace(made_ready=lambda _at, _call, chosen: told.extend(chosen))
+    entry = SimpleNamespace(parts=parts, active=True)
+    check: Any = SimpleNamespace(requests=SimpleNamespace(of=lambda _request: entry))
+    call = REQUEST_HANDLERS["Pready_range"]
+    call(check, 1, "request.Pready_range", lambda *_, **__: None, "request", *given, **named)
+    assert told == ready

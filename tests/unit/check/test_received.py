@@ -45,6 +45,18 @@ FREE = {
     "the best, in one line": "if (x := GET) > best:\n    best = x",
     "wrong ones end it": "x = GET\nif x.bad:\n    raise ValueError(x)\nseen.add(x.n)",
     "the best": "x = GET\nif best is None or x < best:\n    best = x\nprint(best)",
+    "the best, and in which step": (
+        "for step in steps:\n    for _ in r:\n        x = GET\n        if x > best:\n"
+        "            best, at = x, step\nprint(best, at)"
+    ),
+    "where a function says": (
+        "def get():\n    x = GET\n    return x, x.source\nx, who = get()\ntable[who] = x\n"
+        "print(table)"
+    ),
+    "rows, the largest as they come": (
+        "reqs = [comm.Irecv(rows[i], ANY) for i in r]  # GET\n"
+        "for k in MPI.Request.Waitsome(reqs):\n    best = max(best, rows[k].max())"
+    ),
     "a dropped one": "GET",
     "one whose name says that nobody reads it": "_ = GET",
     "in a set": "seen.add(GET)",
@@ -190,6 +202,25 @@ ADDED = {
     "a buffer that is added": "comm.Recv(part, ANY)  # GET\nhist += part",
 }
 ANYTHING = {
+    "rows by the place of their request": (
+        "reqs = [comm.Irecv(rows[i], ANY) for i in r]  # GET\nk = MPI.Request.Waitany(reqs)\n"
+        "table[k] = rows[k].sum()\nprint(table)"
+    ),
+    "rows that are mixed as they come": (
+        "reqs = [comm.Irecv(rows[i], ANY) for i in r]  # GET\n"
+        "for k in MPI.Request.Waitsome(reqs):\n    state = state * 0.5 + rows[k]"
+    ),
+    "with the best, the turn": (
+        "for turn in r:\n    x = GET\n    if x > best:\n        best, at = x, turn\nprint(best, at)"
+    ),
+    "with the best, how many came": (
+        "while left:\n    n += 1\n    x = GET\n    if x > best:\n        best = x\n        at = n\n"
+        "print(best, at)"
+    ),
+    "where a probe says": (
+        "def get():\n    comm.Probe(ANY, 1, st)\n    x = GET\n    return x, st.Get_source()\n"
+        "x, who = get()\ntable[who] = x\nprint(table)"
+    ),
     "printed": "print(GET)",
     "one that has a name": "first = GET",
     "a buffer that nobody reads": "comm.Recv(body, ANY)  # GET",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from ompy.check.analysis.order import Order
 from ompy.check.analysis.windows import common, window_findings, without
 from ompy.check.findings import Found
 from ompy.check.logs import Record
+from ompy.check.program_text import may_wait_in_loop
 
 EXCLUSIVE, SHARED, NOCHECK = 1, 2, 1 << 8
 WINDOW, WORLD, OWN = 2, 1, 3  # numbers of the window, of the world, of the window's communicator
@@ -19,14 +21,14 @@ WINDOW, WORLD, OWN = 2, 1, 3  # numbers of the window, of the world, of the wind
 class Rank:
     """Writes one rank's record; each entry has a line of its own."""
 
-    def __init__(self, rank: int, size: int) -> None:
+    def __init__(self, rank: int, size: int, making: str = "win.Create") -> None:
         self.record = Record(rank)
         everybody = list(range(size))
         for number, key in ((WORLD, "0:a:1"), (OWN, "2:a:1")):
             self.record.take_event(("comm", number, key, key, rank, everybody, everybody))
         self._lines = 0
         self.coll(WORLD, "Win.Create")
-        self.record.take_event(("win", self.line(), "win.Create", WINDOW, "2:a:1", OWN, rank))
+        self.record.take_event(("win", self.line(), making, WINDOW, "2:a:1", OWN, rank))
 
     def line(self) -> int:
         self._lines += 1
@@ -393,14 +395,12 @@ def test_a_promise_that_nothing_is_put() -> None:
     assert found.kind == "epoch"
 
 
-@pytest.mark.parametrize("why", ["cut", "missing", "shared", "threads", "ranges", "crash"])
+@pytest.mark.parametrize("why", ["cut", "missing", "threads", "ranges", "crash"])
 def test_nothing_is_said_of_what_is_not_known(why: str) -> None:
     ranks = ranks_of(3)
     all_of(ranks, "sync", "fence")
     ranks[0].access("put", 2, None if why == "ranges" else [(0, 8)], "", 0)
     ranks[1].rma("put", 2, 0, 8)
-    if why == "shared":
-        ranks[1].sync("shared", 2)
     if why == "threads":
         ranks[1].record.take_event(("threads",))
     if why == "cut":
@@ -414,6 +414,85 @@ def test_nothing_is_said_of_what_is_not_known(why: str) -> None:
         for record in records.values():
             record.take_event(("end",))
     assert not window_findings(records, Order(records, messages_of(records)))
+
+
+def ranks_that_share(size: int) -> list[Rank]:
+    return [Rank(rank, size, "win.Allocate_shared") for rank in range(size)]
+
+
+def test_loads_and_stores_of_shared_memory() -> None:
+    ranks = ranks_that_share(3)
+    store = ranks[0].rma("store", 1, 0, 8)
+    load = ranks[2].rma("load", 1, 4, 12)
+    (found,) = findings(ranks)
+    assert sorted(site["line"] for site in found.sites) == sorted((store, load))
+    assert "rank 0 itself writes bytes 4 to 8 of rank 1's part" in found.message
+    assert "Call Sync, a barrier and Sync" in found.message
+
+
+@pytest.mark.parametrize("between", ["barrier", "fence", "message", "apart", "reads"])
+def test_what_orders_loads_and_stores_of_shared_memory(between: str) -> None:
+    ranks = ranks_that_share(2)
+    ranks[0].rma("load" if between == "reads" else "store", 1, 0, 8)
+    if between == "barrier":
+        all_of(ranks, "barrier")
+    elif between == "fence":
+        all_of(ranks, "sync", "fence")
+    elif between == "message":
+        ranks[0].send(1)
+        ranks[1].recv(0)
+    low = 8 if between == "apart" else 0
+    ranks[1].rma("load", 1, low, low + 8)
+    assert not findings(ranks)
+
+
+@pytest.mark.parametrize("mode", [EXCLUSIVE, SHARED])
+def test_a_lock_of_any_part_of_shared_memory(mode: int) -> None:
+    ranks = ranks_that_share(2)
+    for each in ranks:
+        each.sync("lock", 0, mode=mode)
+        each.rma("store", 1, 0, 8)
+        each.sync("unlock", 0)
+    assert bool(findings(ranks)) == (mode == SHARED)
+
+
+def test_a_rank_that_waits_for_a_store() -> None:
+    ranks = ranks_that_share(2)
+    ranks[0].rma("store", 0, 8, 16)
+    ranks[0].rma("store", 0, 0, 8)
+    ranks[1].rma("load", 0, 0, 8, "poll")
+    ranks[1].rma("load", 0, 8, 16)
+    assert not findings(ranks)
+
+
+@pytest.mark.parametrize(
+    ("loop", "waits"),
+    [
+        ("while flag[0] == 0:\n    pass", True),
+        ("while not ready():\n    time.sleep(0.1)", True),
+        ("while True:\n    if flag[0]:\n        break", True),
+        ("while n < 3:\n    n += 1", False),
+        ("while True:\n    x = comm.recv()\n    if x is None:\n        break", False),
+        ("while not request.Test():\n    pass", False),
+        ("while True:\n    n += 1", False),
+    ],
+)
+def test_programs_that_may_wait_for_a_store(loop: str, waits: bool, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(loop + "\n")
+    assert may_wait_in_loop(str(program)) == waits
+    ranks = ranks_that_share(2)
+    for each in ranks:
+        each.record.files = (str(program),)
+    ranks[0].rma("store", 0, 0, 8)
+    ranks[1].rma("load", 0, 0, 8)
+    assert bool(findings(ranks)) != waits
+    # who puts in one epoch of fences waits for nobody there
+    all_of(ranks, "sync", "fence")
+    for each in ranks:
+        each.rma("put", 0, 16, 24)
+    all_of(ranks, "sync", "fence")
+    assert findings(ranks)
 
 
 def test_long_loops_end_soon() -> None:

@@ -15,7 +15,9 @@ from ompy.check.analysis.use_words import (
     MAKING,
     OF_ARRAYS,
     OF_BAGS,
+    ONE_OVER,
     ONLY_AT,
+    SOME_OVER,
     STACKING,
     TAKING,
     Use,
@@ -26,6 +28,11 @@ from ompy.check.analysis.use_words import (
 def _is_ufunc(method: ast.expr) -> bool:
     """Whether a method is that of a function of NumPy whose order is nothing."""
     return isinstance(method, ast.Attribute) and last_name(method.value) in FOLDING | ONLY_AT
+
+
+def _is_wait(node: ast.expr, names: frozenset[str]) -> bool:
+    """Whether an expression is the places of requests that a call has found to be over."""
+    return isinstance(node, ast.Call) and called_name(node) in names
 
 
 class BagUses(FlowBase):
@@ -59,9 +66,52 @@ class BagUses(FlowBase):
     def _bag_in_subscript(self, parent: ast.Subscript, _node: ast.AST) -> Use:
         if isinstance(parent.ctx, ast.Store):
             return Use.ORDER_FREE
+        if self._is_in_turn(parent):
+            return self.use_of_item(parent)
         place = parent.slice.elts[0] if isinstance(parent.slice, ast.Tuple) else parent.slice
         of_all = isinstance(place, ast.Slice) and place.lower is place.upper is place.step is None
         return self.use_of_bag(parent) if of_all else Use.ANYTHING
+
+    def _is_in_turn(self, element: ast.Subscript) -> bool:
+        """Whether an element is that of whichever request was over, and its place is nothing else.
+
+        So each is used once, in the order in which they came.
+        """
+        place = element.slice
+        if not isinstance(place, ast.Name):
+            return _is_wait(place, ONE_OVER)
+        array = ast.unparse(element.value)
+        named = [
+            each
+            for each in ast.walk(self.scope_of_name(place, place.id))
+            if isinstance(each, ast.Name) and each.id == place.id
+        ]
+        return all(
+            self._is_place_of(each, array)
+            if isinstance(each.ctx, ast.Load)
+            else self._gets_place(each)
+            for each in named
+        )
+
+    def _is_place_of(self, name: ast.Name, array: str) -> bool:
+        """Whether a variable is an index of an array where it is read."""
+        outer = self.parents[name]
+        if isinstance(outer, ast.Subscript) and outer.slice is name:
+            return ast.unparse(outer.value) == array or self._is_received_into(name)
+        return self._is_received_into(name)
+
+    def _gets_place(self, name: ast.Name) -> bool:
+        """Whether a variable gets the place of a request that is over."""
+        made = self.parents[name]
+        if isinstance(made, ast.Assign):
+            return _is_wait(made.value, ONE_OVER)
+        if isinstance(made, (ast.For, ast.comprehension)) and made.target is name:
+            return _is_wait(made.iter, SOME_OVER) or self._is_received_into_by(made)
+        return False
+
+    def _is_received_into_by(self, loop: ast.For | ast.comprehension) -> bool:
+        """Whether a loop is the one that receives into all elements."""
+        return any(self._is_received_into(each) for each in self._rows_named(loop))
 
     def _bag_onward(self, parent: ast.AST, _node: ast.AST) -> Use:
         return self.use_of_bag(parent)

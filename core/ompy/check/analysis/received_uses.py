@@ -17,12 +17,14 @@ from ompy.check.analysis.request_uses import RequestUses
 from ompy.check.analysis.source_tree import (
     LOOPS,
     SCOPES,
+    above,
     argument_of,
     called_name,
     captured_names,
     changed_in,
     is_kept,
     is_list,
+    is_of_probe,
     is_refilled,
     is_text,
     read_in,
@@ -322,8 +324,26 @@ class Flow(BagUses, RequestUses):
         if isinstance(target, (ast.Tuple, ast.List)):
             names = [each.id for each in target.elts if isinstance(each, ast.Name)]
             if len(names) == len(target.elts):
+                names = [name for n, name in enumerate(names) if not self._is_probed(target, n)]
                 return self.use_of_item_names(target, names, True)
         return Use.ANYTHING
+
+    def _is_probed(self, target: ast.AST, place: int) -> bool:
+        """Whether what a function returns there is who sent what was probed.
+
+        A Status of the receive itself is asked for elsewhere (`received.py`).
+        """
+        made = self.parents.get(target)
+        call = made.value if isinstance(made, ast.Assign) else None
+        functions = self.functions(call.func) if isinstance(call, ast.Call) else []
+        inside = (each for one in functions for each in ast.walk(one))
+        returned = [each.value for each in inside if isinstance(each, ast.Return)]
+        return bool(returned) and all(
+            isinstance(each, ast.Tuple)
+            and place < len(each.elts)
+            and is_of_probe(each.elts[place], self.scope_of(each))
+            for each in returned
+        )
 
     def _is_keyed(self, target: ast.AST) -> bool:
         """Whether something is put where the message says."""
@@ -455,4 +475,21 @@ class Flow(BagUses, RequestUses):
             if not names_in([side]) & self.items
         ]
         kept = changed_in([each for each in node.body if isinstance(each, ast.Assign)])
-        return any(_begins(ast.unparse(side), name) for side in others for name in kept)
+        best = any(_begins(ast.unparse(side), name) for side in others for name in kept)
+        return best and not self._keeps_turn(node)
+
+    def _keeps_turn(self, node: ast.If) -> bool:
+        """Whether with a message something is kept that says the how-manieth it was."""
+        loop = above(node, LOOPS, self.parents)
+        if loop is None:
+            return False
+        own = set(ast.walk(node))
+        turns = {
+            each.target.id
+            for each in ast.walk(loop)
+            if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)
+            if each not in own
+        }
+        turns |= names_in([loop.target]) if isinstance(loop, (ast.For, ast.AsyncFor)) else set()
+        kept = [each.value for each in node.body if isinstance(each, ast.Assign)]
+        return bool(names_in(kept) & turns - self.items)

@@ -70,10 +70,10 @@ def is_kept(assignment: ast.Assign, name: str, parents: Mapping[ast.AST, ast.AST
     So it does if the variable is read anywhere but behind the assignment, in the same round, and
     nothing else in the loop gives it a value.
     """
-    loop = _above(assignment, LOOPS, parents)
+    loop = above(assignment, LOOPS, parents)
     if loop is None:
         return False
-    named = _names_in(_above(loop, SCOPES, parents) or loop, name)
+    named = _names_in(above(loop, SCOPES, parents) or loop, name)
     inside = set(ast.walk(loop)) - set(ast.walk(assignment))
     if any(not isinstance(each.ctx, ast.Load) and each in inside for each in named):
         return False
@@ -87,7 +87,7 @@ def is_kept(assignment: ast.Assign, name: str, parents: Mapping[ast.AST, ast.AST
     )
 
 
-def _above(
+def above(
     node: ast.AST, kinds: tuple[type[ast.AST], ...], parents: Mapping[ast.AST, ast.AST]
 ) -> ast.AST | None:
     """The innermost node of some kinds around one, in the same function."""
@@ -170,6 +170,24 @@ def values_of(tree: ast.AST, name: str) -> list[ast.expr]:
         if isinstance(value, ast.expr) and name in map(ast.unparse, targets):
             found.append(value)
     return found
+
+
+def is_of_probe(value: ast.expr, scope: ast.AST) -> bool:
+    """Whether an expression of a function is who sent what it probed, also by a variable."""
+    if isinstance(value, ast.Name):
+        plain = [each for each in values_of(scope, value.id) if not isinstance(each, ast.Name)]
+        return bool(plain) and all(is_of_probe(each, scope) for each in plain)
+    if isinstance(value, ast.Call) and called_name(value) == "Get_source":
+        return is_of_probe(value.func, scope)
+    if not isinstance(value, ast.Attribute) or value.attr not in {"source", "Get_source"}:
+        return False
+    status = ast.unparse(value.value)
+    given = [
+        argument_of(each, 2, "status")
+        for each in ast.walk(scope)
+        if isinstance(each, ast.Call) and called_name(each).lower() in {"probe", "iprobe"}
+    ]
+    return any(each is not None and ast.unparse(each) == status for each in given)
 
 
 def is_text(value: ast.expr) -> bool:

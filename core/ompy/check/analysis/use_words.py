@@ -56,6 +56,8 @@ MESSAGE_AT: Final = {
     "waitsome": 1,
     "testsome": 1,
 }
+ONE_OVER: Final = frozenset({"Waitany"})  # return the place of a request that is over
+SOME_OVER: Final = frozenset({"Waitsome", "Testsome"})  # or the places of several
 MANY: Final = frozenset({"testall", "waitsome", "testsome"})
 ENDING: Final = frozenset({"append", "Cancel", "cancel", "Free", "free"})  # of requests
 TARGETS: Final = frozenset({"dest", "source"})  # each gets its own, in whatever order

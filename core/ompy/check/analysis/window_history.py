@@ -15,6 +15,7 @@ Ranges = tuple[tuple[int, int], ...]
 NOCHECK: Final = 1  # MODE_NOCHECK
 EXCLUSIVE: Final = 1  # LOCK_EXCLUSIVE
 LOCAL: Final = frozenset({"load", "store"})
+SHARING: Final = "Allocate_shared"
 WRITING: Final = frozenset({"put", "acc", "store"})
 
 
@@ -67,7 +68,7 @@ class Access:
 
     @property
     def local(self) -> bool:
-        """Whether it is a load or a store of the memory's owner."""
+        """Whether it is a load or a store, by the memory's owner or by who shares it."""
         return self.what in LOCAL
 
     @property
@@ -86,9 +87,10 @@ class Meeting(NamedTuple):
 class Member:
     """One member's state in a window, while its record is gone through."""
 
-    def __init__(self, key: str, rank: int) -> None:
+    def __init__(self, key: str, rank: int, shared: bool = False) -> None:
         self.key = key
         self.rank = rank
+        self.shared = shared
         self.open: list[Access] = []
         self.sections: dict[int, Section] = {}
         self.locked_all = False
@@ -107,7 +109,8 @@ class History:
         calls: entries of synchronization by window and rank of the job: (index, call, targets).
         modes: assertions of fences, by window, rank in it, and how-manieth.
         ranks: of the job, by window and rank in it.
-        uncertain: windows of whose memory not all that happens is known.
+        uncertain: windows of which not all that members do is known.
+        shared: windows whose memory members share: they may wait for what others store.
     """
 
     def __init__(self) -> None:
@@ -116,6 +119,7 @@ class History:
         self.modes: dict[tuple[str, int, int], tuple[int, int, str]] = {}
         self.ranks: dict[tuple[str, int], int] = {}
         self.uncertain: set[str] = set()
+        self.shared: set[str] = set()
         self._fences: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
         # by window, target and origin
         self._told: dict[tuple[str, str, int, int], list[tuple[int, int]]] = defaultdict(list)
@@ -139,10 +143,12 @@ class History:
             self._drop_open(members.values())
 
     def _made(self, record: Record, members: dict[int, Member], event: tuple[Any, ...]) -> None:
-        _, _, _, number, key, comm, rank = event
+        _, _, call, number, key, comm, rank = event
         if not key:
             return
-        members[number] = Member(key, rank)
+        members[number] = Member(key, rank, call.endswith(SHARING))
+        if members[number].shared:
+            self.shared.add(key)
         self.ranks[key, rank] = record.rank
         known = record.comms.get(comm)
         for place, member in enumerate(known.members if known is not None else ()):
@@ -159,6 +165,9 @@ class History:
             return  # its bytes are not known
         access = Access(rank, index, event, member.key, member.fences if member.fenced else -1)
         access.section = member.sections.get(access.target)
+        if access.local and member.shared:  # a lock of any part may be for all of the memory
+            held = sorted(member.sections.values(), reverse=True)
+            access.section = held[0] if held else None
         access.passive = access.section is not None or member.locked_all
         if not access.local and (access.passive or member.started):
             access.fence = -1
@@ -207,7 +216,7 @@ class History:
             case "free":
                 _close(member, index, _any)
             case "shared":
-                self.uncertain.add(member.key)
+                self.shared.add(member.key)
             case _:
                 self._general(rank, index, what, list(targets), member)
 

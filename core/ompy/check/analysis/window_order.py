@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final, Protocol
 
 from ompy.check.analysis.window_history import Access, History, Meeting
@@ -137,10 +137,14 @@ class Possible(Ordered):
         return looks[low] if low < len(looks) else None
 
 
-def possible_meetings(history: History) -> list[Meeting]:
+def possible_meetings(history: History, unawaited: Collection[str] = ()) -> list[Meeting]:
     """What may have ordered ranks through memory: who changes a place, and who looks at it.
 
     In which order they did is not known, so whoever looks may have seen any change.
+
+    Args:
+        history: of all windows.
+        unawaited: windows with shared memory where nobody waits until another one stores there.
     """
     changes: dict[tuple[str, int, int], list[tuple[int, int]]] = defaultdict(list)
     looks: dict[tuple[str, int, int], list[tuple[int, int]]] = defaultdict(list)
@@ -148,6 +152,8 @@ def possible_meetings(history: History) -> list[Meeting]:
     for (key, target), accesses in history.accesses.items():
         for access in accesses:
             if not access.passive and not access.local:
+                continue
+            if access.local and key in unawaited:
                 continue
             entry = (access.rank, access.index)
             if access.writes and not access.local:

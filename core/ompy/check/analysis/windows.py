@@ -17,6 +17,7 @@ from ompy.check.analysis.window_history import Access, History, Ranges, history_
 from ompy.check.analysis.window_order import Order, Ordered, Possible, possible_meetings
 from ompy.check.findings import Found
 from ompy.check.logs import Record
+from ompy.check.program_text import may_wait_in_loop
 
 PAIRS: Final = 50_000  # of lines' accesses that are compared in one part; arbitrary: seconds
 INSTANCES: Final = 64  # of one line's accesses, the last ones; arbitrary
@@ -54,13 +55,29 @@ class _Search:
         self._possible: Possible | None = None
         self._told: set[tuple[tuple[int, int], ...]] = set()
         self._found: list[Found] = []
+        self._waits: set[str] = set()  # windows by whose memory members may wait for each other
 
     def compare_parts(self) -> list[Found]:
+        self._find_waits()
         for (key, target), accesses in self._history.accesses.items():
             if key not in self._history.uncertain:
                 self._part(self._clear(accesses))
                 self._promises(key, target, accesses)
         return self._found
+
+    def _find_waits(self) -> None:
+        """Whether a rank may wait until another one has stored something in shared memory."""
+        shared = self._history.shared
+        if not shared:
+            return
+        files = {file for record in self._records.values() for file in record.files}
+        places = (each for record in self._records.values() for each in record.places.values())
+        files |= {place.file for place in places}
+        if any(may_wait_in_loop(file) for file in files):
+            self._waits |= shared
+        for (key, _), accesses in self._history.accesses.items():
+            if key in shared and any(access.op == "poll" for access in accesses):
+                self._waits.add(key)
 
     def _part(self, accesses: list[Access]) -> None:
         """Compare the accesses to one part."""
@@ -99,7 +116,8 @@ class _Search:
         if mine is not None and theirs is not None and (mine.exclusive or theirs.exclusive):
             return True
         if self._possible is None:
-            self._possible = Possible(self._ordered, possible_meetings(self._history))
+            unawaited = self._history.shared - self._waits
+            self._possible = Possible(self._ordered, possible_meetings(self._history, unawaited))
         possible = self._possible
         apart = possible.before(one.rank, one.done, other.rank, other.start)
         apart = apart or possible.before(other.rank, other.done, one.rank, one.start)
@@ -113,7 +131,7 @@ class _Search:
                 written[each.fence].append(each)
         found = []
         for access in accesses:
-            if access.op == "poll":
+            if access.op == "poll" or (access.key in self._waits and _is_ordered_by_memory(access)):
                 continue
             if access.what == "store" and access.call:
                 epochs = {access.fence, -1} if access.fence >= 0 else set(written)
@@ -177,7 +195,14 @@ def _does(access: Access) -> str:
     return f"rank {access.rank}'s {access.call} {_WORDS[access.what]}"
 
 
+def _is_ordered_by_memory(access: Access) -> bool:
+    """Whether who waits for a store may know that it is over: not in an epoch of all members."""
+    return access.local or access.passive
+
+
 def _remedy(one: Access, other: Access) -> str:
+    if one.local and other.local:
+        return "Call Sync, a barrier and Sync between them"
     if one.rank == other.rank and not one.local and not other.local:
         return "Call Flush, or end the epoch, between them"
     if one.what == other.what == "acc":
@@ -194,11 +219,11 @@ def _remedy(one: Access, other: Access) -> str:
 
 def _conflict(one: Access, other: Access) -> bool:
     """Whether two accesses to the same bytes must not be concurrent."""
+    if one.local and other.local and one.rank == other.rank:
+        return False
     kinds = {one.what, other.what}
     if kinds == {"acc"}:
         return one.rank != other.rank and not _atomic_together(one, other)
-    if one.local and other.local:
-        return False
     return one.writes or other.writes
 
 

@@ -230,9 +230,19 @@ class _Account:
         awaited = tuple(long.awaited())
         if not awaited or not long.word:
             return None
+        if not number_of(long.word):
+            return self._told(self._message(long))
         kept = long.communicator.order.kept(number_of(long.word))
         start = kept.starts if kept is not None else 0
         return self._told(Need(COLLECTIVE, long.communicator, awaited, word=long.word, start=start))
+
+    def _message(self, long: LongWait) -> Need | None:
+        """What a call of some members needs: a message of one. Who has begun it nobody counts."""
+        need = self._process.pml.need(long.served)
+        if need is None:
+            return None
+        named = f"{call_text(long.word)} of some members of {long.communicator.name}"
+        return need._replace(detail=f"{named}, of which {ranks_in_words(need.ranks)} is one")
 
     def _told(self, need: Need | None) -> dict[str, Any] | None:
         """A need as JSON has it."""
