@@ -108,7 +108,9 @@ def _of_type(spec: Sequence[Any], writable: bool, kinds: int) -> Message | None:
         count = room // layout.size
     else:
         return None
-    return message_of(view, first, count, layout) if fits(layout, count, first, room) else None
+    if first > room or not fits(layout, count, first, room):
+        return None
+    return message_of(view, first, count, layout)
 
 
 @cfunc

@@ -173,7 +173,9 @@ def _origins_with_gaps(
         count: int = raw.small(counts[place])
         if displacements is not None:
             at = raw.small(displacements[place])
-        if not 0 <= at < EXTENTS or not fits(layout, count, at * extent, room):
+        if not 0 <= at < EXTENTS or at * extent > room:
+            return None
+        if not fits(layout, count, at * extent, room):
             return None
         origins.append(at * extent)
         at += count
