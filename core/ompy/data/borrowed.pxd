@@ -252,11 +252,11 @@ cdef inline void gather_runs(Lent lent, Py_ssize_t start, Py_ssize_t inner, Py_s
 cdef inline void scatter_runs(Lent lent, Py_ssize_t start, Py_ssize_t inner, Py_ssize_t stride, Py_ssize_t outer_stride, Py_ssize_t length, object table, Py_ssize_t each, Py_ssize_t extent, object source, Py_ssize_t at, Py_ssize_t offset, Py_ssize_t count):
     move_runs(raw.begin(source) + at, <char *>lent.buf + start, inner, stride, outer_stride, length, table, each, extent, offset, count, True)
 
-cdef inline void gather_viewed(object memory, Py_ssize_t start, Py_ssize_t inner, Py_ssize_t stride, Py_ssize_t outer_stride, Py_ssize_t length, object table, Py_ssize_t each, Py_ssize_t extent, object packed, Py_ssize_t at, Py_ssize_t count):
-    move_runs(raw.begin(packed) + at, raw.begin(memory) + start, inner, stride, outer_stride, length, table, each, extent, 0, count, False)
+cdef inline void gather_viewed(object memory, Py_ssize_t start, Py_ssize_t inner, Py_ssize_t stride, Py_ssize_t outer_stride, Py_ssize_t length, object table, Py_ssize_t each, Py_ssize_t extent, object packed, Py_ssize_t at, Py_ssize_t offset, Py_ssize_t count):
+    move_runs(raw.begin(packed) + at, raw.begin(memory) + start, inner, stride, outer_stride, length, table, each, extent, offset, count, False)
 
-cdef inline void scatter_viewed(object memory, Py_ssize_t start, Py_ssize_t inner, Py_ssize_t stride, Py_ssize_t outer_stride, Py_ssize_t length, object table, Py_ssize_t each, Py_ssize_t extent, object packed, Py_ssize_t at, Py_ssize_t count):
-    move_runs(raw.begin(packed) + at, raw.begin(memory) + start, inner, stride, outer_stride, length, table, each, extent, 0, count, True)
+cdef inline void scatter_viewed(object memory, Py_ssize_t start, Py_ssize_t inner, Py_ssize_t stride, Py_ssize_t outer_stride, Py_ssize_t length, object table, Py_ssize_t each, Py_ssize_t extent, object packed, Py_ssize_t at, Py_ssize_t offset, Py_ssize_t count):
+    move_runs(raw.begin(packed) + at, raw.begin(memory) + start, inner, stride, outer_stride, length, table, each, extent, offset, count, True)
 
 # the bytes of numbers the other way round, as the pairs of a pattern say: bytes of each, and how many
 cdef inline void turn_numbers(char *numbers, Py_ssize_t count, const long long *pattern, Py_ssize_t pairs) noexcept nogil:

@@ -136,11 +136,12 @@ def gather_viewed(
     extent: int,
     packed: memoryview,
     at: int,
+    offset: int,
     count: int,
 ) -> None:
-    """What `gather_runs` does, of a byte view: the first `count` packed bytes."""
+    """What `gather_runs` does, of a byte view."""
     runs = inner, stride, outer_stride, length, table, each, extent
-    gather_runs(memory, start, *runs, packed, at, 0, count)
+    gather_runs(memory, start, *runs, packed, at, offset, count)
 
 
 def scatter_viewed(
@@ -155,11 +156,12 @@ def scatter_viewed(
     extent: int,
     packed: memoryview,
     at: int,
+    offset: int,
     count: int,
 ) -> None:
     """The same the other way."""
     runs = inner, stride, outer_stride, length, table, each, extent
-    scatter_runs(memory, start, *runs, packed, at, 0, count)
+    scatter_runs(memory, start, *runs, packed, at, offset, count)
 
 
 def exchange_runs(

@@ -28,6 +28,8 @@ COMPILED: Final = is_compiled(__name__)
 # Interpreted, measured: a run takes 0.4 us, the calls of NumPy for all of them 4 us.
 TABLE_MOST: Final = 1 << 16 if COMPILED else 8
 WORDS: Final = 3  # of a run in a table: displacement, bytes, place in the packed bytes
+_ENTRY: Final = 24  # bytes of these
+_PACKED: Final = 16  # byte of the last one
 # runs in the inner loop, bytes from one to the next, from one inner loop to the next, of a run
 Shape = tuple[int, int, int, int]
 
@@ -88,6 +90,29 @@ class Runs:
     def fits(self, origin: int, size: int) -> bool:
         """Whether a buffer of so many bytes has all of it, the first element at byte `origin`."""
         return origin + self.first >= 0 and origin + self.last <= size
+
+    @ccall
+    def byte_at(self, offset: int) -> int:
+        """Where a packed byte is, from the first element's origin."""
+        if self.inner:
+            run: int = offset // self.length
+            row: int = run // self.inner
+            place: int = row * self.outer_stride + (run - row * self.inner) * self.stride
+            return self.start + place + offset - run * self.length
+        element: int = offset // self.each
+        rest: int = offset - element * self.each
+        low: int = 0
+        high: int = raw.size(self.table) // _ENTRY
+        while high - low > 1:
+            middle: int = (low + high) // 2
+            if raw.signed_word(self.table, middle * _ENTRY + _PACKED) <= rest:
+                low = middle
+            else:
+                high = middle
+        entry: int = low * _ENTRY
+        within: int = rest - raw.signed_word(self.table, entry + _PACKED)
+        first: int = raw.signed_word(self.table, entry)
+        return self.start + element * self.extent + first + within
 
 
 def pieces_of(runs: Runs) -> Iterator[Block]:
@@ -307,6 +332,7 @@ def pack_runs(memory: memoryview, origin: int, runs: Runs, packed: memoryview, a
         runs.extent,
         packed,
         at,
+        0,
         runs.size,
     )
     return True
@@ -331,9 +357,62 @@ def unpack_runs(
         runs.extent,
         packed,
         at,
+        0,
         min(runs.size, size),
     )
     return True
+
+
+@ccall
+def gather_part(
+    memory: memoryview, origin: int, runs: Runs, offset: int, packed: memoryview
+) -> None:
+    """Gather as many packed bytes as there is room for, from one on.
+
+    Args:
+        memory: format B; the caller knows that it has all of these bytes, perhaps not all elements.
+        origin: byte of the first element's origin; may be before the memory.
+        runs: where the elements lie.
+        offset: of the first byte.
+        packed: room for them, in format B.
+    """
+    borrowed.gather_viewed(
+        memory,
+        origin + runs.start,
+        runs.inner,
+        runs.stride,
+        runs.outer_stride,
+        runs.length,
+        runs.table,
+        runs.each,
+        runs.extent,
+        packed,
+        0,
+        offset,
+        raw.size(packed),
+    )
+
+
+@ccall
+def scatter_part(
+    memory: memoryview, origin: int, runs: Runs, offset: int, packed: memoryview
+) -> None:
+    """Scatter packed bytes to where those from an offset on belong. As `gather_part`."""
+    borrowed.scatter_viewed(
+        memory,
+        origin + runs.start,
+        runs.inner,
+        runs.stride,
+        runs.outer_stride,
+        runs.length,
+        runs.table,
+        runs.each,
+        runs.extent,
+        packed,
+        0,
+        offset,
+        raw.size(packed),
+    )
 
 
 # --- Pack and Unpack

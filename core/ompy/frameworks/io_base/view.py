@@ -15,8 +15,9 @@ from itertools import pairwise
 from struct import Struct
 from typing import Any, Final
 
-from ompy.compiled import ccall, cclass
+from ompy.compiled import ccall, cclass, cfunc
 from ompy.data.layout import BYTES, Layout
+from ompy.data.loops import Runs, gather_part, scatter_part
 from ompy.data.strided import StridedConvertor
 from ompy.data.typemap import Block, Loop, Node, Run, Scattered, Series, loop
 from ompy.frameworks.osc_base.layouts import decode_layout, encode_layout
@@ -41,6 +42,7 @@ class FileView:
     _base: int
     _extent: int
     _node: Any
+    _one: Runs | None  # of one filetype
     _single: bool
     contiguous: bool
     displacement: int
@@ -58,6 +60,7 @@ class FileView:
         self._base = displacement + layout.displacement
         self._extent = layout.extent
         self._single = isinstance(layout.node, Run)
+        self._one = layout.elements().runs(1)
         self.contiguous = bool(self._single and layout.size and layout.extent == layout.size)
         span = layout.node.high - layout.node.low
         self.ordered = span <= layout.extent and _is_ordered(layout.node)
@@ -96,7 +99,11 @@ class FileView:
         """Where in the file a position is."""
         if self.contiguous:
             return self._base + position
-        tile, rest = divmod(position, self.size)
+        tile: int = position // self.size
+        rest: int = position - tile * self.size
+        one: Runs | None = self._one
+        if one is not None:
+            return self.displacement + tile * self._extent + one.byte_at(rest)
         return self._base + tile * self._extent + _place_in(self._node, rest)
 
     def position_at(self, byte: int) -> int:
@@ -123,6 +130,17 @@ class FileView:
             return node.stride
         return self._extent
 
+    @cfunc
+    def _runs_of(self, piece: memoryview, first: int, begin: int, size: int) -> Runs | None:
+        """Where the filetypes' bytes are that positions of a piece are of; None if not all are."""
+        if not self.ordered or size <= 0 or self.byte_at(begin) < first:
+            return None
+        if self.byte_at(begin + size - 1) >= first + len(piece):
+            return None
+        tiles: int = (begin + size - 1) // self.size - begin // self.size + 1
+        return self._one if tiles == 1 else self.layout.elements().runs(tiles)
+
+    @ccall
     def gather(self, piece: memoryview, first: int, begin: int, target: memoryview) -> None:
         """Copy what is seen of a piece of the file, from a position on.
 
@@ -132,11 +150,24 @@ class FileView:
             begin: the position.
             target: gets as many bytes as it has room for; the piece has all of them.
         """
+        runs: Runs | None = self._runs_of(piece, first, begin, len(target))
+        if runs is not None:
+            tile: int = begin // self.size
+            origin: int = self.displacement + tile * self._extent - first
+            gather_part(piece, origin, runs, begin - tile * self.size, target)
+            return
         node, start, rest = self._tiles(begin, begin + len(target))
         StridedConvertor(piece, start - first, node).pack(rest, target)
 
+    @ccall
     def scatter(self, piece: memoryview, first: int, begin: int, source: memoryview) -> None:
         """Copy bytes to where they are seen in a piece of the file. Arguments as above."""
+        runs: Runs | None = self._runs_of(piece, first, begin, len(source))
+        if runs is not None:
+            tile: int = begin // self.size
+            origin: int = self.displacement + tile * self._extent - first
+            scatter_part(piece, origin, runs, begin - tile * self.size, source)
+            return
         node, start, rest = self._tiles(begin, begin + len(source))
         StridedConvertor(piece, start - first, node).unpack(rest, source)
 
