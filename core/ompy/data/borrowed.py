@@ -124,44 +124,9 @@ def scatter_runs(
         lent[start + place : start + place + part] = source[at + begin : at + begin + part]
 
 
-def gather_viewed(
-    memory: memoryview,
-    start: int,
-    inner: int,
-    stride: int,
-    outer_stride: int,
-    length: int,
-    table: memoryview,
-    each: int,
-    extent: int,
-    packed: memoryview,
-    at: int,
-    offset: int,
-    count: int,
-) -> None:
-    """What `gather_runs` does, of a byte view."""
-    runs = inner, stride, outer_stride, length, table, each, extent
-    gather_runs(memory, start, *runs, packed, at, offset, count)
-
-
-def scatter_viewed(
-    memory: memoryview,
-    start: int,
-    inner: int,
-    stride: int,
-    outer_stride: int,
-    length: int,
-    table: memoryview,
-    each: int,
-    extent: int,
-    packed: memoryview,
-    at: int,
-    offset: int,
-    count: int,
-) -> None:
-    """The same the other way."""
-    runs = inner, stride, outer_stride, length, table, each, extent
-    scatter_runs(memory, start, *runs, packed, at, offset, count)
+# the same of a byte view: compiled, what is lent is none
+gather_viewed = gather_runs
+scatter_viewed = scatter_runs
 
 
 def exchange_runs(

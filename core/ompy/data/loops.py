@@ -21,6 +21,7 @@ from ompy.compiled import ccall, cclass, cfunc, recycled
 from ompy.compiled_loader import is_compiled
 from ompy.data import borrowed
 from ompy.data.convertor import Convertor
+from ompy.data.run_parts import parts_of_runs
 from ompy.data.typemap import Block, Loop, Node, Run, loop
 
 COMPILED: Final = is_compiled(__name__)
@@ -120,15 +121,9 @@ def pieces_of(runs: Runs) -> Iterator[Block]:
 
     Where calls of a runtime in C take them as they are, nobody asks for them one by one.
     """
-    if runs.inner:
-        for number in range(runs.size // runs.length):
-            outer, inner = divmod(number, runs.inner)
-            yield runs.start + outer * runs.outer_stride + inner * runs.stride, runs.length
-        return
-    words = runs.table.cast("q")
-    for element in range(runs.count):
-        for at in range(0, len(words), WORDS):
-            yield runs.start + element * runs.extent + words[at], words[at + 1]
+    loops = runs.inner, runs.stride, runs.outer_stride, runs.length
+    for at, _, length in parts_of_runs(loops, runs.table, runs.each, runs.extent, 0, runs.size):
+        yield runs.start + at, length
 
 
 @cclass
@@ -320,21 +315,7 @@ def pack_runs(memory: memoryview, origin: int, runs: Runs, packed: memoryview, a
     """
     if not runs.fits(origin, raw.size(memory)) or raw.size(packed) - at < runs.size:
         return False
-    borrowed.gather_viewed(
-        memory,
-        origin + runs.start,
-        runs.inner,
-        runs.stride,
-        runs.outer_stride,
-        runs.length,
-        runs.table,
-        runs.each,
-        runs.extent,
-        packed,
-        at,
-        0,
-        runs.size,
-    )
+    gather_part(memory, origin, runs, 0, packed, at, runs.size)
     return True
 
 
@@ -345,29 +326,21 @@ def unpack_runs(
     """Scatter so many packed bytes, or as there is room for. Arguments are as for `pack_runs`."""
     if not runs.fits(origin, raw.size(memory)):
         return False
-    borrowed.scatter_viewed(
-        memory,
-        origin + runs.start,
-        runs.inner,
-        runs.stride,
-        runs.outer_stride,
-        runs.length,
-        runs.table,
-        runs.each,
-        runs.extent,
-        packed,
-        at,
-        0,
-        min(runs.size, size),
-    )
+    scatter_part(memory, origin, runs, 0, packed, at, min(runs.size, size))
     return True
 
 
 @ccall
 def gather_part(
-    memory: memoryview, origin: int, runs: Runs, offset: int, packed: memoryview
+    memory: memoryview,
+    origin: int,
+    runs: Runs,
+    offset: int,
+    packed: memoryview,
+    at: int,
+    count: int,
 ) -> None:
-    """Gather as many packed bytes as there is room for, from one on.
+    """Gather packed bytes from one on.
 
     Args:
         memory: format B; the caller knows that it has all of these bytes, perhaps not all elements.
@@ -375,6 +348,8 @@ def gather_part(
         runs: where the elements lie.
         offset: of the first byte.
         packed: room for them, in format B.
+        at: byte where it begins.
+        count: how many.
     """
     borrowed.gather_viewed(
         memory,
@@ -387,15 +362,21 @@ def gather_part(
         runs.each,
         runs.extent,
         packed,
-        0,
+        at,
         offset,
-        raw.size(packed),
+        count,
     )
 
 
 @ccall
 def scatter_part(
-    memory: memoryview, origin: int, runs: Runs, offset: int, packed: memoryview
+    memory: memoryview,
+    origin: int,
+    runs: Runs,
+    offset: int,
+    packed: memoryview,
+    at: int,
+    count: int,
 ) -> None:
     """Scatter packed bytes to where those from an offset on belong. As `gather_part`."""
     borrowed.scatter_viewed(
@@ -409,9 +390,9 @@ def scatter_part(
         runs.each,
         runs.extent,
         packed,
-        0,
+        at,
         offset,
-        raw.size(packed),
+        count,
     )
 
 

@@ -7,6 +7,7 @@ from ompy.compiled import ccall
 from ompy.data.convertor import allocate_memory, scratch_memory, stream_part
 from ompy.data.errors import ERR_TRUNCATE, MPIError
 from ompy.data.message import Message
+from ompy.data.operation import Operation
 
 
 @ccall
@@ -78,6 +79,20 @@ def pack_into(view: memoryview, message: Message) -> None:
     if message.size > len(view):
         raise MPIError(ERR_TRUNCATE, f"{message.size} bytes are for room for {len(view)} bytes")
     message.pack_into(view)
+
+
+@ccall
+def combine_packed(target: Message, data: memoryview, operation: Operation) -> None:
+    """Combine as many packed elements into a message, by an operation that is defined for them."""
+    size: int = raw.size(data)
+    start: int = target.place()
+    if start >= 0:
+        operation.combine(target.layout, data, 0, target.memory, start, size)
+        return
+    packed: memoryview = scratch_memory(size)
+    target.pack_into(packed)
+    operation.combine(target.layout, data, 0, packed, 0, size)
+    target.store(packed)
 
 
 @ccall

@@ -154,7 +154,7 @@ class FileView:
         if runs is not None:
             tile: int = begin // self.size
             origin: int = self.displacement + tile * self._extent - first
-            gather_part(piece, origin, runs, begin - tile * self.size, target)
+            gather_part(piece, origin, runs, begin - tile * self.size, target, 0, len(target))
             return
         node, start, rest = self._tiles(begin, begin + len(target))
         StridedConvertor(piece, start - first, node).pack(rest, target)
@@ -166,7 +166,7 @@ class FileView:
         if runs is not None:
             tile: int = begin // self.size
             origin: int = self.displacement + tile * self._extent - first
-            scatter_part(piece, origin, runs, begin - tile * self.size, source)
+            scatter_part(piece, origin, runs, begin - tile * self.size, source, 0, len(source))
             return
         node, start, rest = self._tiles(begin, begin + len(source))
         StridedConvertor(piece, start - first, node).unpack(rest, source)

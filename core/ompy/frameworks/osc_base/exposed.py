@@ -5,7 +5,7 @@ from __future__ import annotations
 from ompy.data.errors import ERR_RMA_ATTACH, ERR_RMA_RANGE, ERR_TYPE, MPIError
 from ompy.data.kernels import PREDEFINED
 from ompy.data.message import Message
-from ompy.data.packed import in_place
+from ompy.data.packed import combine_packed
 from ompy.frameworks.osc import Place
 
 REPLACE = "MPI_REPLACE"
@@ -103,13 +103,7 @@ def combine_elements(target: Message, data: memoryview, operation: str) -> None:
         raise MPIError(ERR_TYPE, f"{operation} on a datatype of mixed contents")
     known = PREDEFINED[operation]
     known.check_layout(layout)
-    view = in_place(target)
-    if view is not None:
-        known.combine(layout, data, 0, view, 0, target.size)
-        return
-    packed = memoryview(target.packed())
-    known.combine(layout, data, 0, packed, 0, target.size)
-    target.store(packed)
+    combine_packed(target, data, known)
 
 
 def swap_element(target: Message, new: memoryview, compare: memoryview) -> bytearray:

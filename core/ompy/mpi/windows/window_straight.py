@@ -18,7 +18,7 @@ from ompy.data.errors import MPIError
 from ompy.data.kernels import PREDEFINED
 from ompy.data.message import Message
 from ompy.data.operation import Operation
-from ompy.data.packed import copy_message, to_send
+from ompy.data.packed import combine_packed, copy_message, to_send
 from ompy.frameworks.call_site import call_site
 from ompy.frameworks.osc import Straight
 from ompy.frameworks.osc_base.lent_parts import LentParts
@@ -90,7 +90,7 @@ class StraightWindow(WindowParts):
         data: Numbers | None = numbers_of(origin, False)
         at: int = -1 if data is None else self.place_numbers(rank, target, data)
         if data is None or at < 0:
-            return self._put_elements(origin, rank, target)
+            return self._move_elements(origin, rank, target, False)
         number: int = raw.small(rank)
         messages: TargetMessages | None = self.asks(number, data.size)
         if messages is not None and messages.put(number, at, data.memory, data.size):
@@ -98,11 +98,17 @@ class StraightWindow(WindowParts):
         return self.store_bytes(number, at, data.memory, data.size)
 
     @cfunc
-    def _put_elements(self, origin: Any, rank: Any, target: Any) -> bool:
-        """Store elements with gaps, here or there."""
-        mine: Message | None = plain_or_derived(origin, False)
+    def _move_elements(self, origin: Any, rank: Any, target: Any, loads: bool) -> bool:
+        """Store or load elements with gaps, here or there. False where that fails."""
+        mine: Message | None = plain_or_derived(origin, loads)
         there: Message | None = None if mine is None else self.elements(rank, target, mine)
-        return mine is not None and there is not None and _moved(mine, there)
+        if mine is None or there is None:
+            return False
+        try:
+            copy_message(there if loads else mine, mine if loads else there, 0)
+        except MPIError:
+            return False  # the longer way says why
+        return True
 
     @ccall
     def get_numbers(self, origin: Any, rank: Any, target: Any) -> bool:
@@ -110,19 +116,12 @@ class StraightWindow(WindowParts):
         data: Numbers | None = numbers_of(origin, True)
         at: int = -1 if data is None else self.place_numbers(rank, target, data)
         if data is None or at < 0:
-            return self._get_elements(origin, rank, target)
+            return self._move_elements(origin, rank, target, True)
         number: int = raw.small(rank)
         messages: TargetMessages | None = self.asks(number, data.size)
         if messages is not None and messages.get(number, at, data.memory, data.size):
             return True
         return self.load_bytes(number, at, data.memory, data.size)
-
-    @cfunc
-    def _get_elements(self, origin: Any, rank: Any, target: Any) -> bool:
-        """Load elements with gaps, here or there."""
-        mine: Message | None = plain_or_derived(origin, True)
-        there: Message | None = None if mine is None else self.elements(rank, target, mine)
-        return mine is not None and there is not None and _moved(there, mine)
 
     @cfunc
     def _begin(self, number: int) -> bool:
@@ -552,16 +551,6 @@ def straight_of(window: Any) -> StraightWindow | None:
 
 
 @cfunc
-def _moved(source: Message, target: Message) -> bool:
-    """Copy elements of one place to another. False where that fails: the longer way says why."""
-    try:
-        copy_message(source, target, 0)
-    except MPIError:
-        return False
-    return True
-
-
-@cfunc
 def _combine_elements(there: Message, data: memoryview, name: Any) -> None:
     """Combine packed elements into those of a part, by an operation that is defined for them."""
     operation: Operation | None = PREDEFINED.get(name)
@@ -569,13 +558,5 @@ def _combine_elements(there: Message, data: memoryview, name: Any) -> None:
         return
     if operation is None or name == _REPLACE:
         there.store(data)
-        return
-    size: int = raw.size(data)
-    start: int = there.place()
-    if start >= 0:
-        operation.combine(there.layout, data, 0, there.memory, start, size)
-        return
-    packed: memoryview = scratch_memory(size)
-    there.pack_into(packed)
-    operation.combine(there.layout, data, 0, packed, 0, size)
-    there.store(packed)
+    else:
+        combine_packed(there, data, operation)
