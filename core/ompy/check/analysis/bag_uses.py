@@ -293,7 +293,7 @@ class BagUses(FlowBase):
         rows = self.rows_of(call, buffer.id)
         if rows is None or any(True for _ in self._loads("row", call, buffer.id)):
             return self.use_of_item_names(call, [buffer.id], False)
-        self._is_new("known", buffer.id, call)  # the loop is no other use of its rows
+        self.rows.add((buffer.id, self.scope_of_name(call, buffer.id)))
         return self._use_of_whole(rows)
 
     def _use_of_whole(self, array: ast.expr) -> Use:

@@ -25,6 +25,7 @@ class FlowBase(ProgramTree, ABC):
     Attributes:
         items: variables that are one message, or were made of it.
         depth: steps that the current way has.
+        rows: variables, with their scopes, that are rows of an array which is followed as a whole.
     """
 
     def __init__(self, tree: ast.Module, others: Sequence[ast.Module] = ()) -> None:
@@ -32,6 +33,8 @@ class FlowBase(ProgramTree, ABC):
         self.items: set[str] = set()
         self.depth = 0
         self._seen: set[tuple[str, str, ast.AST]] = set()
+        self.rows: set[tuple[str, ast.AST]] = set()
+        self._followed: set[tuple[str, ast.AST]] = set()
 
     @abstractmethod
     def use_of_item(self, node: ast.AST, derived: bool = False) -> Use:
@@ -68,11 +71,11 @@ class FlowBase(ProgramTree, ABC):
     def use_of_container(self, node: ast.AST) -> Use:
         """What is done with a variable, or an attribute, that has messages in any order."""
 
-    def _is_new(self, kind: str, name: str, node: ast.AST) -> bool:
-        """Whether a variable is asked for the first time; it is not new afterwards."""
-        asked = (kind, name, self.scope_of_name(node, name))
-        new = asked not in self._seen
-        self._seen.add(asked)
+    def _is_new(self, name: str, node: ast.AST) -> bool:
+        """Whether a variable that gets a message at a node is asked for the first time."""
+        row = (name, self.scope_of_name(node, name)) in self.rows
+        new = not row and (name, node) not in self._followed
+        self._followed.add((name, node))
         return new
 
     def _loads(self, kind: str, node: ast.AST, name: str) -> Iterator[ast.AST]:
@@ -82,6 +85,9 @@ class FlowBase(ProgramTree, ABC):
         if (kind, name, scope) in self._seen:
             return
         self._seen.add((kind, name, scope))
+        yield from self._reads(scope, name, of_object)
+
+    def _reads(self, scope: ast.AST, name: str, of_object: bool = False) -> Iterator[ast.AST]:
         for each in ast.walk(scope):
             if of_object:
                 named = isinstance(each, ast.Attribute) and ast.unparse(each) == name

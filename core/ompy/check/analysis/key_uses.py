@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ompy.check.analysis.flow_base import names_in
+from ompy.check.analysis.reaching import reads_of
 from ompy.check.analysis.received_uses import Flow
 from ompy.check.analysis.source_tree import called_name, read_in
 
@@ -76,11 +77,12 @@ class KeyFlow(Flow):
 
     def _places_of(self, key: ast.Name) -> Iterator[int]:
         """The index of a name among those that a message is unpacked to, all in one place."""
+        scope = self.scope_of(key)
         stores = [
             each
-            for each in ast.walk(self.scope_of(key))
+            for each in ast.walk(scope)
             if isinstance(each, ast.Name) and each.id == key.id
-            if isinstance(each.ctx, ast.Store)
+            if isinstance(each.ctx, ast.Store) and key in reads_of(scope, key.id, each)
         ]
         made = self.parents.get(stores[0]) if len(stores) == 1 else None
         outer = self.parents.get(made) if isinstance(made, (ast.Tuple, ast.List)) else None

@@ -78,18 +78,6 @@ class ProgramTree:
             self._bound[scope] = found - others
         return self._bound[scope]
 
-    def is_bound_anew(self, load: ast.AST, name: str, node: ast.AST) -> bool:
-        """Whether a loop around a place that reads a variable gives it a value, not a node's."""
-        while load in self.parents and not isinstance(load, SCOPES):
-            loop = self.parents[load]
-            for each in getattr(loop, "generators", [loop]):
-                if isinstance(each, (ast.For, ast.comprehension)) and load is not each.iter:
-                    named = [one for one in ast.walk(each.target) if isinstance(one, ast.Name)]
-                    if name in {one.id for one in named}:
-                        return not any(one is node for one in ast.walk(loop))
-            load = loop
-        return False
-
     def calls_of(self, scope: ast.AST) -> Iterator[ast.AST]:
         """The calls of a function."""
         name = getattr(scope, "name", "")

@@ -13,6 +13,7 @@ from typing import Final
 from ompy.check.analysis.bag_uses import BagUses
 from ompy.check.analysis.flow_base import DEPTH, names_in
 from ompy.check.analysis.program_tree import OWN, init_of, parameters_of
+from ompy.check.analysis.reaching import reads_of
 from ompy.check.analysis.request_uses import RequestUses
 from ompy.check.analysis.source_tree import (
     LOOPS,
@@ -435,20 +436,16 @@ class Flow(BagUses, RequestUses):
             derived: as of `use_of_item`.
         """
         self.items.update(names)
-        new = [self._is_new("known", name, node) for name in names]
-        if not any(new):
+        scopes = {n: self.scope_of_name(node, n) for n in names if self._is_new(n, node)}
+        if not scopes:
             return Use.ORDER_FREE
-        loads = [load for name in names for load in self._loads("item", node, name)]
+        loads = [load for name, scope in scopes.items() for load in self._reads(scope, name)]
         if isinstance(node, ast.Call):  # that receives into a buffer
             loads = [one for one in loads if not is_refilled(one, names[0], node, self.parents)]
         if not loads and not all(name.startswith("_") for name in names):
             return Use.ANYTHING  # it has a name for something
-        kept = (
-            load
-            for load in loads
-            if not self._is_among_kept(load)
-            if not any(self.is_bound_anew(load, name, node) for name in names)
-        )
+        reached = set().union(*(reads_of(scope, n, node) for n, scope in scopes.items()))
+        kept = (load for load in loads if load in reached and not self._is_among_kept(load))
         return worst(self.use_of_item(load, derived) for load in kept)
 
     def _is_among_kept(self, load: ast.AST) -> bool:
