@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 from struct import Struct
+from threading import Lock
 from time import perf_counter
 from typing import Final
 
@@ -16,7 +17,8 @@ from ompy.data.run_parts import parts_of_runs
 _PIECES: Final = Struct("@PNPN")  # two of the kernel's struct iovec: here, and there
 _ONE: Final = ctypes.c_ulong(1)
 _NO_FLAGS: Final = ctypes.c_ulong(0)
-# used again for every call: making them costs more than a small copy
+# used again for every call: making them costs more than a small copy; by one thread at a time
+_in_use: Final = Lock()
 _pieces: Final = bytearray(_PIECES.size)
 _addressof = ctypes.addressof
 _byte_at = ctypes.c_char.from_buffer
@@ -69,14 +71,16 @@ def move(writes: bool, process: int, address: int, view: memoryview, done: int) 
     target, source = (there, here) if writes else (here, there)
     behind = (target - source - 1) % PAGE
     if left < LONG_MOVE or behind >= CRAWLING or behind >= crawling_places():
-        return _ask_kernel(writes, peer, here, there, left)
+        with _in_use:
+            return _ask_kernel(writes, peer, here, there, left)
     apart, left = (there + PAGE // 2 - _APART) % PAGE, min(left, PART)
     part = view[done : done + left]
-    if writes:
-        _apart[apart : apart + left] = part
-    moved = _ask_kernel(writes, peer, _APART + apart, there, left)
-    if moved > 0 and not writes:
-        part[:moved] = _apart[apart : apart + moved]
+    with _in_use:
+        if writes:
+            _apart[apart : apart + left] = part
+        moved = _ask_kernel(writes, peer, _APART + apart, there, left)
+        if moved > 0 and not writes:
+            part[:moved] = _apart[apart : apart + moved]
     return moved
 
 
