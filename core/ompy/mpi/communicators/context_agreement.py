@@ -66,8 +66,9 @@ def exchange_values(
     exchange = Exchange(communicator, tag)
     if word:
         exchange.word = word
-    whole = len(members) == communicator.size
-    return _complete_steps(exchange, values_in_steps(exchange, members, said), tell=whole)
+    # a tag of the user's comes again at once: who waits there asks, and is told (`patience.py`)
+    tell = len(members) == communicator.size and not word
+    return _complete_steps(exchange, values_in_steps(exchange, members, said), tell=tell)
 
 
 @ccall

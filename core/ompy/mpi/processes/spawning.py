@@ -18,10 +18,11 @@ from typing import Any, AnyStr, Final, NamedTuple
 from ompy.data.errors import ERR_ARG, ERR_INFO_VALUE, ERR_SPAWN, MPIError
 from ompy.frameworks.collectives import patience
 from ompy.frameworks.collectives.call_kinds import KINDS
+from ompy.frameworks.collectives.leaders import swap
 from ompy.frameworks.job import App
 from ompy.frameworks.needs import Need
 from ompy.frameworks.proc import Proc
-from ompy.mpi.communicators.between import Leaders, connect, swap_messages
+from ompy.mpi.communicators.between import Leaders, connect
 from ompy.mpi.communicators.context_agreement import exchange_values
 from ompy.mpi.info import Info
 from ompy.mpi.point_to_point.peers import check_root
@@ -260,9 +261,11 @@ def _leaders(state: CommState, leader: int, bridge: int, other: Proc) -> Iterato
     me = communicator.context.me
     both = sorted((me, other), key=lambda proc: proc.rank)
     between = process.bridge(bridge, both)
-    swap = partial(swap_messages, state.world.engine, between, both.index(other), _BRIDGE_TAG)
+    there = both.index(other)
     try:
-        yield Leaders(state, leader, tag, swap)
+        yield Leaders(
+            state, leader, tag, partial(swap, state.world.engine, between, there, _BRIDGE_TAG)
+        )
     finally:
         process.pml.remove_communicator(between)
 
