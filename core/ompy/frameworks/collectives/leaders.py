@@ -1,9 +1,9 @@
 """What the leaders of two groups say while these have no communicator, and how one takes no part.
 
 Each tells the other one thing and hears one, again and again, with one tag in a communicator of
-both (`swap`). A leader whose call is wrong, or whose group fails, says that instead, with the cause
-(`refuse`). So both have sent one message and taken one whatever comes of it, and none is left for
-the next call with that tag.
+both (`swap_messages`). A leader whose call is wrong, or whose group fails, says that instead, with
+the cause (`refuse`). So both have sent one message and taken one whatever comes of it, and none is
+left for the next call with that tag.
 
 What is wrong may be with whom it talks, or where, or with which tag: then it does not know whom to
 tell (`Refusals`). The other leader asks after a while (`patience.py`), and is told then.
@@ -52,7 +52,7 @@ def refused(problem: MPIError) -> bytes:
     return _REFUSED + _CODE.pack(problem.code) + problem.detail.encode()
 
 
-def read(message: bytes | memoryview) -> memoryview:
+def unwrapped(message: bytes | memoryview) -> memoryview:
     """What a leader has said.
 
     Raises:
@@ -65,7 +65,7 @@ def read(message: bytes | memoryview) -> memoryview:
     raise MPIError(code, str(found[1 + _CODE.size :], "utf-8", "replace"))
 
 
-def swap(
+def swap_messages(
     engine: Engine, communicator: Communicator, rank: int, tag: int, data: bytes, word: int = 0
 ) -> memoryview:
     """Tell a member of a communicator something, and hear the same of it.

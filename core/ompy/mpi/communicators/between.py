@@ -26,7 +26,14 @@ from ompy.data.errors import (
     MPIError,
 )
 from ompy.frameworks.collectives.call_order import call_text, tag_of_leaders, word_of_leaders
-from ompy.frameworks.collectives.leaders import Lead, accepted, read, refuse, refused, swap
+from ompy.frameworks.collectives.leaders import (
+    Lead,
+    accepted,
+    refuse,
+    refused,
+    swap_messages,
+    unwrapped,
+)
 from ompy.frameworks.collectives.values import pack_values, unpack_values
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.proc import Proc
@@ -290,7 +297,7 @@ class Leaders:
             raise
         told = self._led(pack_values(ours)) if leads else b""
         answer = exchange_values(communicator, members, self._tag, told)[self._leader]
-        return ours, unpack_values(read(answer))
+        return ours, unpack_values(unwrapped(answer))
 
     def _led(self, data: bytes) -> bytes:
         """The leader's part; the group waits for it, and is told when that fails."""
@@ -326,7 +333,8 @@ class _PeerTalk:
             raise
         remote, tag = self._remote, self._tag
         word = word_of_leaders(tag)
-        return swap(self._state.world.engine, communicator, remote, tag_of_leaders(tag), data, word)
+        engine = self._state.world.engine
+        return swap_messages(engine, communicator, remote, tag_of_leaders(tag), data, word)
 
     def _communicator(self) -> Communicator:
         peer = self._peer

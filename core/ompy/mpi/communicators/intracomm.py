@@ -117,10 +117,10 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             check_kind(info, "Info", "info")
             if errhandler is not None:
                 check_kind(errhandler, "Errhandler", "errhandler")
-        except (TypeError, ValueError):
+            everybody = world_of_group(group)
+        except Exception:
             refuse_group_of_world(world_from(group), tag)
             raise
-        everybody = world_of_group(group)
         if everybody is None:
             return Intracomm()
         made: Intracomm = create_group(everybody, group, tag)
@@ -379,23 +379,30 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         check_kind(info, "Info", "info")
         from ompy.mpi.processes.ports import meet_at_port
 
-        return self._between(meet_at_port(self._enter("Accept", root), "accept", port_name, root))
+        return self._between(
+            meet_at_port(self._enter("Accept", root), "accept", port_name, info, root)
+        )
 
     @told_to_all("Connect")
     def Connect(self, port_name: str, info: Info = INFO_NULL, root: int = 0) -> Intercomm:
         """Meet the group that accepts at a port; all members call this, and wait for that.
 
         Args:
-            port_name: of the port; the root's to say.
-            info: of no effect.
+            port_name: of the port; this and the next are the root's to say.
+            info: `timeout`, in seconds, after which it is an error that nobody accepts.
             root: who leads this group.
+
+        Raises:
+            MPIException: ERR_PORT, there is no such port, or nobody has accepted there in time.
         """
         if type(root) is not int:
             root = root_of(self, "Connect", root)
         check_kind(info, "Info", "info")
         from ompy.mpi.processes.ports import meet_at_port
 
-        return self._between(meet_at_port(self._enter("Connect", root), "connect", port_name, root))
+        return self._between(
+            meet_at_port(self._enter("Connect", root), "connect", port_name, info, root)
+        )
 
     def _between(self, made: CommState) -> Intercomm:
         from ompy.mpi.communicators.intercomm import Intercomm

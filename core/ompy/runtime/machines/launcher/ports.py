@@ -97,6 +97,19 @@ class Ports:
         port = self._port(name)
         return _pair(port.accepting, port.connecting, caller)
 
+    def withdraw(self, name: str, rank: int, ask: int) -> bool:
+        """Who connects waits no longer.
+
+        Returns:
+            Whether it did: if not, somebody has accepted meanwhile, or the port has been closed.
+        """
+        port = self._ports.get(name)
+        for caller in port.connecting if port is not None else ():
+            if (caller.rank, caller.ask) == (rank, ask):
+                port.connecting.remove(caller)
+                return True
+        return False
+
     def _port(self, name: str) -> _Port:
         if name not in self._ports:
             ours = name.startswith(f"ompy:{self._job_id}:")
