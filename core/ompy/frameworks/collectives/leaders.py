@@ -59,7 +59,7 @@ def unwrapped(message: bytes | memoryview) -> memoryview:
         MPIError: it takes no part.
     """
     found = memoryview(message)
-    if found[:1] == _SAID:
+    if found[0] == _SAID[0]:
         return found[1:]
     (code,) = _CODE.unpack_from(found, 1)
     raise MPIError(code, str(found[1 + _CODE.size :], "utf-8", "replace"))

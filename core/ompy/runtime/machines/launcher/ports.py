@@ -103,10 +103,10 @@ class Ports:
         Returns:
             Whether it did: if not, somebody has accepted meanwhile, or the port has been closed.
         """
-        port = self._ports.get(name)
-        for caller in port.connecting if port is not None else ():
+        connecting = self._ports[name].connecting if name in self._ports else ()
+        for caller in connecting:
             if (caller.rank, caller.ask) == (rank, ask):
-                port.connecting.remove(caller)
+                self._ports[name].connecting.remove(caller)
                 return True
         return False
 
