@@ -18,7 +18,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
-from ompy.data.errors import ERR_OTHER, MPIError
+from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, ERR_REVOKED, MPIError
 from ompy.engine.base import Engine
 from ompy.frameworks.collectives.call_order import (
     tag_of_leaders,
@@ -38,6 +38,7 @@ from ompy.frameworks.pml import STANDARD
 
 _REFUSED: Final = b"\1"  # what a message of a leader begins with that takes no part
 _SAID: Final = b"\0"  # or one that says something
+_OF_PROCESSES: Final = frozenset({ERR_PROC_FAILED, ERR_REVOKED})
 _CODE: Final = Struct("<i")  # of an error, before its text
 _KEPT: Final = 64  # arbitrary: mistakes of one process that nobody has asked about
 
@@ -126,8 +127,12 @@ def refuse(context: RankContext, lead: Lead, problem: Exception, *, surely: bool
         problem: what is wrong.
         surely: it is a leader; else it is only if the other asks.
     """
-    text = problem.detail if isinstance(problem, MPIError) else str(problem)
-    why = f"{context.me} takes no part in Create_intercomm: {text}"
+    code, text = ERR_OTHER, str(problem)
+    if isinstance(problem, MPIError):
+        text = problem.detail
+        # a class that is about arguments would say of the other one's that they are wrong
+        code = problem.code if problem.code in _OF_PROCESSES else ERR_OTHER
+    why = MPIError(code, f"{context.me} takes no part in Create_intercomm: {text}")
     with context.engine.lock:
         communicator, rank, tag = lead
         if communicator is None or rank < 0 or tag < 0 or not surely:
@@ -139,10 +144,10 @@ def refuse(context: RankContext, lead: Lead, problem: Exception, *, surely: bool
             _tell(communicator, rank, tag_of_leaders(tag), why)
 
 
-def _tell(communicator: Communicator, rank: int, tag: int, text: str) -> None:
+def _tell(communicator: Communicator, rank: int, tag: int, why: MPIError) -> None:
     """Say that this leader takes no part, and take what the other one says."""
     take_and_drop(communicator, rank, tag)
-    message = ContiguousConvertor(memoryview(refused(MPIError(ERR_OTHER, text))))
+    message = ContiguousConvertor(memoryview(refused(why)))
     with suppress(MPIError):  # whom it does not reach cannot wait for it
         communicator.pml.isend(communicator, message, rank, tag, STANDARD)
 
@@ -158,11 +163,11 @@ class Refusals:
     """The calls in which a process may have led, and does not know to whom; its lock is held."""
 
     def __init__(self) -> None:
-        self._kept: deque[tuple[Lead, str]] = deque(maxlen=_KEPT)
+        self._kept: deque[tuple[Lead, MPIError]] = deque(maxlen=_KEPT)
 
-    def note(self, lead: Lead, text: str) -> None:
-        """One more; `text` says why it has failed."""
-        self._kept.append((lead, text))
+    def note(self, lead: Lead, why: MPIError) -> None:
+        """One more; `why` is what the other leader is told."""
+        self._kept.append((lead, why))
 
     def answer(self, communicator: Communicator, rank: int, word: int) -> bool:
         """Answer another leader that asks.
