@@ -36,6 +36,9 @@ def connect_groups(
 def together(group=world.Get_group(), tag="all", info=null, handler=None):
     MPI.Intracomm.Create_from_group(group, tag, info, handler).Free()
 
+def some(group=world.Get_group(), tag=4):
+    world.Create_group(group, tag).Free()
+
 def spawn(command=sys.executable, args=("-c", code), count=1, info=null, root=0):
     world.Spawn(command, args, count, info, root).Disconnect()
 
@@ -91,6 +94,7 @@ MISTAKES = {
         "info=3",
     ],
     "together": ["group=3", "tag=3", "tag=None", "group=MPI.GROUP_NULL", "info=4", "handler=5"],
+    "some": ["group=3", "group=MPI.GROUP_NULL", "tag=-4", "tag='x'", "tag=None"],
     "spawn": [
         "command=5",
         "command=''",

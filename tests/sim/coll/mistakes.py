@@ -427,6 +427,24 @@ HALVES: dict[str, Step] = {
         ),
         "halves",
     ),
+    "Create_group": Step(
+        lambda h: _freed(h.comm.Create_group(h.comm.Get_group(), 3)),
+        (
+            lambda h: h.comm.Create_group(None, 3),
+            lambda h: h.comm.Create_group(MPI.GROUP_NULL, 3),
+            lambda h: h.comm.Create_group(h.comm.Get_group(), -3),
+            lambda h: h.comm.Create_group(h.comm.Get_group(), "x"),
+        ),
+        "halves",
+    ),
+    "Create_from_group": Step(
+        lambda h: _freed(MPI.Intracomm.Create_from_group(h.comm.Get_group(), "a tag")),
+        (
+            lambda h: MPI.Intracomm.Create_from_group(h.comm.Get_group(), 7),
+            lambda h: MPI.Intracomm.Create_from_group(h.comm.Get_group(), "a tag", 7),
+        ),
+        "halves",
+    ),
 }
 BETWEEN: dict[str, Step] = {
     "Merge": Step(

@@ -219,7 +219,8 @@ def test_a_group_hears_of_a_tag_that_is_none(wrong: int, given: Any) -> None:
             )
 
 
-def test_messages_of_a_group_that_failed_are_not_taken_for_the_next() -> None:
+@pytest.mark.parametrize("btl", ["self,sm", "self,tcp"])
+def test_messages_of_a_group_that_failed_are_not_taken_for_the_next(btl: str) -> None:
     """Members propose other numbers each time: one that is out of date would never be agreed on."""
 
     def program(process: RankProcess) -> list[str]:
@@ -235,6 +236,6 @@ def test_messages_of_a_group_that_failed_are_not_taken_for_the_next() -> None:
             made.Free()
         return found
 
-    for found in virtual(4, program, btl="self,tcp").results:
+    for found in virtual(4, program, btl=btl).results:
         assert [found[0], found[2], found[4]] == ["ok"] * 3
         assert "ok" not in {found[1], found[3], found[5]}

@@ -77,12 +77,13 @@ def exchange_words(
 ) -> list[bytes]:
     """As `exchange_values`, of values that have one size in all members.
 
-    If all of the communicator take part, and share memory for collectives, no message is sent.
+    If all of the communicator take part, and share memory for collectives, no message is sent. A
+    call with a word of its own has no number there: who is in no such call could not tell it.
     """
     if len(members) == 1:
         return [said]
     coll: SelectedColl | None = communicator.collectives()
-    if len(members) == communicator.size and coll is not None:
+    if len(members) == communicator.size and coll is not None and not word:
         found: list[bytes] | None = coll.exchange_words(said)
         if found is not None:
             return [found[rank] for rank in members]

@@ -30,7 +30,7 @@ from ompy.mpi.communicators.group import Group
 from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.handles import handle_for, made_plainly
 from ompy.mpi.info import INFO_NULL, Info
-from ompy.mpi.integers import takes_c_ints, whole_number
+from ompy.mpi.integers import c_int, takes_c_ints, whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.peers import check_tag, with_size
 from ompy.mpi.point_to_point.request import Prequest
@@ -86,12 +86,16 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
     def _takes(cls, state: Any) -> bool:
         return super()._takes(state) and not state.communicator.between
 
-    @takes_c_ints("tag")
     def Create_group(self, group: Group, tag: int = 0) -> Intracomm:
         """A communicator of some members; only they call this."""
         state = self._state()
-        check_tag(state, tag)
-        made: Intracomm = create_group(state, group, tag)
+        try:
+            number = c_int(tag)
+            check_tag(state, number)
+        except Exception:
+            state.communicator.order.refuse_a_group()  # who waits for this process and asks is told
+            raise
+        made: Intracomm = create_group(state, group, number)
         return made
 
     @classmethod
