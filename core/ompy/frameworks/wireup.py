@@ -16,14 +16,16 @@ class Inquiry(Request, Needing):
 
     Attributes:
         answer: what it said.
+        number: of the question, by which the launcher knows it.
         needed: what others have to do before it does; None if it answers by itself.
     """
 
-    __slots__ = ("answer", "needed")
+    __slots__ = ("answer", "needed", "number")
 
-    def __init__(self) -> None:
+    def __init__(self, number: int = 0) -> None:
         super().__init__()
         self.answer = b""
+        self.number = number
         self.needed: Need | None = None
 
     def need(self) -> Need | None:

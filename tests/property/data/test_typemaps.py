@@ -162,9 +162,9 @@ def box(base: Pair, sizes: list[int], owned: list[list[int]], *, fortran: bool) 
 
 
 def subarray(base: Pair, dimensions: list[tuple[int, int, int]], fortran: bool) -> Pair:
-    starts = [min(first, size) for size, first, _ in dimensions]
+    starts = [min(first, size - 1) for size, first, _ in dimensions]
     sizes = [size for size, _, _ in dimensions]
-    parts = [min(d[2], d[0] - start) for d, start in zip(dimensions, starts, strict=True)]
+    parts = [min(d[2] or 1, d[0] - start) for d, start in zip(dimensions, starts, strict=True)]
     code = constants.ORDER_FORTRAN if fortran else constants.ORDER_C
     owned = [list(range(start, start + part)) for start, part in zip(starts, parts, strict=True)]
     made = base[0].Create_subarray(sizes, parts, starts, code)

@@ -38,7 +38,7 @@ class Step(NamedTuple):
     Attributes:
         right: makes it.
         wrong: make it wrongly.
-        kept: it is made with a communicator of a grid, a file or a window of its own kind.
+        kept: it is made with a grid, a file, a window or two halves (`run_plan`).
     """
 
     right: Call
@@ -380,8 +380,97 @@ FILE: dict[str, Step] = {
         lambda f: f.Set_info(MPI.Info.Create()), (lambda f: f.Set_info(3),), "file"
     ),
 }
+
+
+class Halves(NamedTuple):
+    """The even ranks and the odd ones.
+
+    Attributes:
+        own: a communicator of this rank's half.
+        comm: of all.
+        other: rank in `comm` of the first of the other half.
+    """
+
+    own: Any
+    comm: Any
+    other: int
+
+
+class Between(NamedTuple):
+    """A communicator of these halves.
+
+    Attributes:
+        comm: the communicator.
+        root: what this rank says where rank 0 is the root.
+    """
+
+    comm: Any
+    root: int
+
+
+class Neither:
+    """Neither true nor false."""
+
+    def __bool__(self) -> bool:
+        raise ValueError("neither true nor false")
+
+
+HALVES: dict[str, Step] = {
+    "Create_intercomm": Step(
+        lambda h: _freed(h.own.Create_intercomm(0, h.comm, h.other, 3)),
+        (
+            lambda h: h.own.Create_intercomm(99, h.comm, h.other, 3),
+            lambda h: h.own.Create_intercomm("x", h.comm, h.other, 3),
+            lambda h: h.own.Create_intercomm(0, 7, h.other, 3),
+            lambda h: h.own.Create_intercomm(0, h.comm, "x", 3),
+            lambda h: h.own.Create_intercomm(0, h.comm, h.other, -3),
+        ),
+        "halves",
+    ),
+    "Create_group": Step(
+        lambda h: _freed(h.comm.Create_group(h.comm.Get_group(), 3)),
+        (
+            lambda h: h.comm.Create_group(None, 3),
+            lambda h: h.comm.Create_group(MPI.GROUP_NULL, 3),
+            lambda h: h.comm.Create_group(h.comm.Get_group(), -3),
+            lambda h: h.comm.Create_group(h.comm.Get_group(), "x"),
+        ),
+        "halves",
+    ),
+    "Create_from_group": Step(
+        lambda h: _freed(MPI.Intracomm.Create_from_group(h.comm.Get_group(), "a tag")),
+        (
+            lambda h: MPI.Intracomm.Create_from_group(h.comm.Get_group(), 7),
+            lambda h: MPI.Intracomm.Create_from_group(h.comm.Get_group(), "a tag", 7),
+        ),
+        "halves",
+    ),
+}
+BETWEEN: dict[str, Step] = {
+    "Merge": Step(
+        lambda b: _freed(b.comm.Merge(True)), (lambda b: b.comm.Merge(Neither()),), "between"
+    ),
+    "Create between": Step(
+        lambda b: _freed(b.comm.Create(b.comm.Get_group())),
+        (lambda b: b.comm.Create(None), lambda b: b.comm.Create(b.comm.Get_remote_group())),
+        "between",
+    ),
+    "Split between": Step(
+        lambda b: _freed(b.comm.Split(0)),
+        (lambda b: b.comm.Split(-7), lambda b: b.comm.Split("x")),
+        "between",
+    ),
+    "Bcast between": Step(
+        lambda b: b.comm.Bcast(numbers(4), b.root),
+        (lambda b: b.comm.Bcast(numbers(4), 99), lambda b: b.comm.Bcast(numbers(4), "x")),
+        "between",
+    ),
+    "allgather between": Step(
+        lambda b: b.comm.allgather(1), (lambda b: b.comm.allgather(Unsendable()),), "between"
+    ),
+}
 STEPS: dict[str, Step] = {
-    **BLOCKING, **OBJECTS, **BACKGROUND, **MAKING, **GRID, **WINDOW, **FILE,
+    **BLOCKING, **OBJECTS, **BACKGROUND, **MAKING, **GRID, **WINDOW, **FILE, **HALVES, **BETWEEN,
 }  # fmt: skip
 
 
@@ -427,11 +516,19 @@ def run_plan(comm: Any, turns: list[Turn], path: Path) -> list[str]:
         kept["window"] = MPI.Win.Allocate(8, comm=comm)
     if any(STEPS[turn.name].kept == "file" for turn in turns):
         kept["file"] = MPI.File.Open(comm, path, MPI.MODE_CREATE | MPI.MODE_RDWR)
+    if any(STEPS[turn.name].kept in {"halves", "between"} for turn in turns):
+        side = comm.rank % 2
+        halves = kept["halves"] = Halves(comm.Split(side, comm.rank), comm, 1 - side)
+        between = halves.own.Create_intercomm(0, comm, halves.other, 2)
+        root = 0 if side else MPI.PROC_NULL if comm.rank else MPI.ROOT
+        kept["between"] = Between(between, root)
     found = []
     for turn in turns:
         step = STEPS[turn.name]
         call = step.wrong[turn.way] if turn.who == comm.rank else step.right
         found.append(outcome(call, kept[step.kept]))
+        if step.kept == "halves":
+            comm.Barrier()  # else a leader that knew nobody to tell could go on to the next one
     for name in ("grid", "window", "file"):
         if name in kept:
             with suppress(MPI.Exception):

@@ -295,3 +295,26 @@ def test_a_tag_that_cannot_be_is_one_to_nobody_neither(name: str) -> None:
             call(comm, MPI.ANY_TAG)
 
     virtual(1, program)
+
+
+SEVERAL = ("Waitall", "Testall", "Waitsome", "Testsome", "waitall", "testall", "waitsome")
+
+
+@pytest.mark.parametrize("call", [*SEVERAL, "Get_status_all", "Get_status_some"])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (3, "'int' has no len"),
+        (MPI.Status(), "'Status' has no len"),
+        ("x", "Cannot convert str to mpi4py.MPI.Status"),
+        ([None], "Cannot convert NoneType to mpi4py.MPI.Status"),
+        ((MPI.Request(),), "Cannot convert Request to mpi4py.MPI.Status"),
+    ],
+)
+def test_what_is_no_list_of_statuses(call: str, given: Any, said: str) -> None:
+    def program(process: RankProcess) -> None:
+        request = world_of(process).Irecv(bytearray(1), MPI.PROC_NULL)
+        with pytest.raises(TypeError, match=said):
+            getattr(MPI.Request, call)([request], given)
+
+    virtual(1, program)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ompy.data.errors import ERR_COUNT, ERR_TYPE, ERR_VALUE_TOO_LARGE
+from ompy.data.errors import ERR_ARG, ERR_COUNT, ERR_TYPE, ERR_VALUE_TOO_LARGE
 from ompy.mpi import constants
 from ompy.mpi.buffers.spec import message
 from ompy.mpi.datatypes import external32
@@ -77,6 +77,15 @@ def test_the_bytes_they_take() -> None:
     assert picked(fortran) == [6, 7, 10, 11]
 
 
+@pytest.mark.parametrize(
+    "given", [([4], [0], [0]), ([4], [-1], [0]), ([4], [1], [-1]), ([4], [2], [3]), ([0], [0], [0])]
+)
+def test_a_box_has_something_in_it_and_lies_in_its_array(given: tuple[list[int], ...]) -> None:
+    with pytest.raises(MPIException) as raised:
+        INT.Create_subarray(*given)
+    assert raised.value.Get_error_class() == ERR_ARG
+
+
 def test_an_order_is_one_of_two() -> None:
     dealt, whole = [constants.DISTRIBUTE_BLOCK], [constants.DISTRIBUTE_DFLT_DARG]
     for make in (
@@ -91,7 +100,7 @@ def test_an_order_is_one_of_two() -> None:
 def test_subarrays_are_numpys(data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
     starts = [data.draw(st.integers(0, size - 1)) for size in sizes]
-    parts = [data.draw(st.integers(0, size - at)) for size, at in zip(sizes, starts, strict=True)]
+    parts = [data.draw(st.integers(1, size - at)) for size, at in zip(sizes, starts, strict=True)]
     box = tuple(slice(at, at + size) for at, size in zip(starts, parts, strict=True))
     for order, code in (("C", constants.ORDER_C), ("F", constants.ORDER_FORTRAN)):
         whole = np.arange(np.prod(sizes), dtype="i2").reshape(sizes, order=order)

@@ -98,6 +98,13 @@ def test_what_is_wrong_is_said() -> None:
         kind.Pack(data, bytearray(8), 0, MPI.COMM_SELF)
 
 
+def test_bottom_does_not_say_how_many_there_are() -> None:
+    room = bytearray(b"untouched")
+    assert MPI.INT.Pack(MPI.BOTTOM, room, 3, MPI.COMM_SELF) == 3
+    assert MPI.INT.Unpack(room, 2, MPI.BOTTOM, MPI.COMM_SELF) == 2
+    assert room == b"untouched"
+
+
 def test_arguments_that_change_later_change_nothing() -> None:
     """A layout is made when it is needed, of the arguments as they were."""
     lengths, places = [1, 2], [0, 4]

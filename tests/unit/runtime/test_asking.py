@@ -241,6 +241,26 @@ def test_a_port_that_is_closed_while_somebody_waits() -> None:
     assert b"no port of this job" in answer_of(meet(asked, 1, "connect", "ompy:ff:1")).body
 
 
+def test_who_connects_may_withdraw_until_somebody_accepts() -> None:
+    """The launcher decides which was first: both sides hear of each other, or neither."""
+    asked = Asked(job(4))
+    port = named(asked, 0, "open").body.decode()
+    meet(asked, 1, "connect", port)
+    meet(asked, 2, "connect", port)
+    withdraw = {"ask": 2, "what": "withdraw", "port": port, "of": 1}
+    waiting, done = asked.heard(1, withdraw, b"")
+    assert isinstance(waiting, Answer)
+    assert (waiting.rank, waiting.ask, waiting.code) == (1, 1, ERR_PORT)
+    assert done == Answer(1, 2, 0, b"")
+    ours, theirs = meet(asked, 0, "accept", port)
+    assert isinstance(ours, Answer)
+    assert isinstance(theirs, Answer)
+    assert (ours.rank, theirs.rank) == (0, 2), "the next one in the queue"
+    assert asked.heard(2, withdraw, b"") == [Answer(2, 2, 0, b"")], "it is too late"
+    named(asked, 0, "close", port=port)
+    assert asked.heard(3, withdraw, b"") == [Answer(3, 2, 0, b"")], "the port has gone"
+
+
 def test_names() -> None:
     asked = Asked(job(3))
     assert named(asked, 1, "lookup", service="s").code == ERR_NAME

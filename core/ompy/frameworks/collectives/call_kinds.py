@@ -108,7 +108,9 @@ NAMES: Final[tuple[str, ...]] = (
 KIND_BITS: Final = 7  # of a tag; arbitrary: enough for the names
 # of a call that only some members make, which do not number it: `Create_group`
 OF_SOME: Final = (1 << KIND_BITS) - 1
-assert len(NAMES) <= OF_SOME, "a kind has its place in a tag"
+# of what two leaders say before their groups have a communicator: `Create_intercomm`
+OF_LEADERS: Final = OF_SOME - 1
+assert len(NAMES) <= OF_LEADERS, "a kind has its place in a tag"
 
 KINDS: Final[dict[str, int]] = {name: number for number, name in enumerate(NAMES) if name}
 # those whose detail is a root

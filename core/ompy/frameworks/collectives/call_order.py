@@ -9,6 +9,9 @@ this one's, and who waits too long asks the others for their word (`patience.py`
     word   number << 32 | kind << 16 | detail, and marks (below) of who takes no part
     tag    -(TAG_CALLS + (number mod 2**17) << 13 | kind << 6 | detail mod 2**6)
 
+Calls that only some members make (`Create_group`, and leaders' in `Create_intercomm`) have no
+number. They have a tag of the user's, which stands in its place in their word.
+
 A tag comes again after 131072 calls. Messages with equal tags still match in the order they were
 sent, so that this matters only to a request as old as that which is started again.
 """
@@ -21,7 +24,14 @@ from typing import Any, Final
 from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.constants import PROC_NULL, ROOT
-from ompy.frameworks.collectives.call_kinds import BACKGROUND, KIND_BITS, NAMES, OF_SOME, ROOTED
+from ompy.frameworks.collectives.call_kinds import (
+    BACKGROUND,
+    KIND_BITS,
+    NAMES,
+    OF_LEADERS,
+    OF_SOME,
+    ROOTED,
+)
 from ompy.trace.tag_names import name_tags_by
 
 # places in a word of 64 bits; arbitrary: a number, a kind and a detail have room
@@ -48,6 +58,9 @@ TAG_NUMBER: Final = (1 << 17) - 1  # what is left of 30 bits
 TAG_CALLS: Final = 1 << 24
 TAG_CALLS_END: Final = TAG_CALLS + (1 << 30)
 assert TAG_NUMBER << TAG_NUMBER_SHIFT < 1 << 30, "tags of calls have thirty bits"
+# from here down, in turn: tags of `Create_group`, and of the leaders in `Create_intercomm`
+TAG_GROUPS: Final = -TAG_CALLS_END - 1
+TAG_SPACE: Final = (1 << 31) + TAG_GROUPS >> 1  # of each, so that they stay 32 bit integers
 REMEMBERED: Final = 16  # calls; arbitrary: as far as members are apart without noticing
 DIGEST: Final = 0x100000001B3  # the prime of FNV-1a hashes with 64 bits
 WORD: Final = (1 << 64) - 1
@@ -93,7 +106,9 @@ class CallOrder:
     """
 
     _given_up: set[int] | None
+    _groups_begun: set[int] | None
     _groups_refused: set[int] | None
+    _groups_unknown: int
     _kept: dict[int, KeptCall] | None
     _past: memoryview[int]
     digest: U64
@@ -106,7 +121,9 @@ class CallOrder:
         self.word = 0
         self.digest = 0
         self._given_up = None
+        self._groups_begun = None
         self._groups_refused = None
+        self._groups_unknown = 0
         self._kept = None
         self._past = memoryview(bytearray(_PAST))
 
@@ -165,14 +182,33 @@ class CallOrder:
         """Whether this rank's part in a call has failed."""
         return self._given_up is not None and number in self._given_up
 
-    def note_group(self, word: int, *, failed: bool) -> None:
-        """The last call of some members with a word (`word_of_group`) has failed here, or not."""
-        refused = self._groups_refused or set()
-        self._groups_refused = refused | {word} if failed else refused - {word}
+    def begin_group(self, word: int) -> None:
+        """The rank makes a call of some members, whose word is that of `word_of_group`."""
+        self._groups_begun = (self._groups_begun or set()) | {word}
+        self._groups_refused = (self._groups_refused or set()) - {word}
+
+    def end_group(self, word: int, *, failed: bool) -> None:
+        """The rank's part in such a call has failed, or is done."""
+        self._groups_begun = (self._groups_begun or set()) - {word}
+        if failed:
+            self._groups_refused = (self._groups_refused or set()) | {word}
+
+    def refuse_a_group(self) -> None:
+        """The rank takes no part in a call of some members whose tag it does not know."""
+        self._groups_unknown += 1
 
     def has_refused_group(self, word: int) -> bool:
-        """Whether it has failed."""
-        return self._groups_refused is not None and word in self._groups_refused
+        """Whether the last call with a word has failed, now that a member asks.
+
+        Where the tag of one that failed is not known, it is the first that is asked about.
+        """
+        if self._groups_refused is not None and word in self._groups_refused:
+            return True
+        if not self._groups_unknown or word in (self._groups_begun or ()):
+            return False
+        self._groups_unknown -= 1
+        self.end_group(word, failed=True)
+        return True
 
     def at(self, number: int) -> int:
         """The word of a call; 0 when it has not begun, or so long ago that it was forgotten."""
@@ -249,21 +285,47 @@ def _whole(root: Any) -> int:
         return 0
 
 
+def tag_of_group(tag: int) -> int:
+    """The internal tag of a `Create_group` with a user's tag."""
+    return TAG_GROUPS - 2 * (tag % TAG_SPACE)
+
+
+def tag_of_leaders(tag: int) -> int:
+    """That of the leaders' messages in a `Create_intercomm`."""
+    return tag_of_group(tag) - 1
+
+
 def word_of_group(tag: int) -> int:
-    """The word of a call that only some members make; it has no number, but a tag."""
-    return OF_SOME << KIND_SHIFT | tag & DETAIL_MASK
+    """The word of a call that only some members make; it has no number, but a user's tag."""
+    return (tag % TAG_SPACE) << NUMBER_SHIFT | OF_SOME << KIND_SHIFT
+
+
+def word_of_leaders(tag: int) -> int:
+    """The word of what the leaders say in a `Create_intercomm`, which has such a tag, too."""
+    return (tag % TAG_SPACE) << NUMBER_SHIFT | OF_LEADERS << KIND_SHIFT
+
+
+def is_of_leaders(word: int) -> bool:
+    """Whether a word is of what leaders say."""
+    return word >> KIND_SHIFT & KIND_MASK == OF_LEADERS
+
+
+def tag_of_some(word: int) -> int:
+    """The internal tag of the messages of a call without a number."""
+    tag = word >> NUMBER_SHIFT
+    return tag_of_leaders(tag) if is_of_leaders(word) else tag_of_group(tag)
 
 
 def number_of(word: int) -> int:
-    """Which call a word is of."""
-    return word >> NUMBER_SHIFT
+    """Which call a word is of; 0 of one that only some members make."""
+    return 0 if word >> KIND_SHIFT & KIND_MASK >= OF_LEADERS else word >> NUMBER_SHIFT
 
 
 def call_text(word: int) -> str:
     """A call as people know it."""
     kind, detail = word >> KIND_SHIFT & KIND_MASK, word & DETAIL_MASK
-    if kind == OF_SOME:
-        return "Create_group"
+    if kind >= OF_LEADERS:
+        return "Create_group" if kind == OF_SOME else "Create_intercomm"
     name = NAMES[kind] if kind < len(NAMES) else f"call of kind {kind}"
     if kind not in ROOTED:
         return name
@@ -314,4 +376,10 @@ def call_of_tag(tag: int) -> str:
     return NAMES[kind] if kind < len(NAMES) else ""
 
 
+def _call_of_some(tag: int) -> str:
+    """The same of a call that only some members make."""
+    return ("Create_group", "Create_intercomm")[TAG_GROUPS - tag & 1] if tag <= TAG_GROUPS else ""
+
+
 name_tags_by(call_of_tag)
+name_tags_by(_call_of_some)

@@ -16,6 +16,7 @@ itself. So nothing is asked, and nothing posted, while all goes well.
 | a call that it has not begun, or is in | kept, until it has, or has given it up |
 | a call longer ago than it remembers | none |
 | a call of some members (`Create_group`), which has no number | that it has given it up, if so |
+| what a leader says in a `Create_intercomm` | that it takes no part (`leaders.py`), if so |
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ompy.data.constants import ANY_SOURCE
-from ompy.data.convertor import ContiguousConvertor
+from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
 from ompy.data.errors import ERR_OTHER, ERR_PROC_FAILED, MPIError
 from ompy.data.request import Request, Waitable
 from ompy.engine.base import Poller
@@ -36,8 +37,10 @@ from ompy.frameworks.collectives.call_order import (
     REFUSED,
     call_text,
     is_blocking,
+    is_of_leaders,
     is_same_call,
     number_of,
+    tag_of_some,
     word_of_tag,
 )
 from ompy.frameworks.needs import RECEIVE
@@ -307,10 +310,21 @@ class LongWait(Poller):
         self.over.finish()
 
 
+def take_and_drop(communicator: Communicator, rank: int, tag: int) -> None:
+    """Receive the next message of a member with a tag, whenever it comes: nobody wants it."""
+    with suppress(MPIError):  # who cannot be reached sends nothing
+        communicator.pml.irecv(communicator, GrowingConvertor(), rank, tag)
+
+
 class CallInquiries:
-    """Questions and answers of one rank; all is done with its lock held."""
+    """Questions and answers of one rank; all is done with its lock held.
+
+    Attributes:
+        refusals: of leaders (`leaders.py`), once there was one; else None.
+    """
 
     def __init__(self, context: RankContext) -> None:
+        self.refusals: Any = None
         self._context = context
         self._waits: list[LongWait] = []
         self._posted: list[tuple[Communicator, Request]] = []
@@ -411,7 +425,15 @@ class CallInquiries:
 
     def _asked_of_group(self, communicator: Communicator, rank: int, word: int) -> None:
         """The question is of a call that only some members make."""
-        if communicator.order.has_refused_group(word):
+        if not self.is_there(communicator):
+            return
+        if is_of_leaders(word):
+            if self.refusals is None or not self.refusals.answer(communicator, rank, word):
+                self._early.append((communicator, rank, word))
+        elif communicator.order.has_refused_group(word):
+            tag = tag_of_some(word)
+            if (rank, tag) in communicator.pml.unreceived(communicator):
+                take_and_drop(communicator, rank, tag)  # the next such call is not to find it
             self.tell(communicator, rank, GIVEN_UP, word)
         else:
             self._early.append((communicator, rank, word))

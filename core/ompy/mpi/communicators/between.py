@@ -11,21 +11,32 @@ of one group. Until there is one between the groups, their leaders tell each oth
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from struct import Struct
 from typing import Any, Final
 
-from ompy.data.constants import UNDEFINED
-from ompy.data.convertor import ContiguousConvertor, GrowingConvertor
-from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_RANK, MPIError
-from ompy.engine.base import Engine
-from ompy.frameworks.collectives import patience
+from ompy.data.constants import TAG_UB, UNDEFINED
+from ompy.data.errors import (
+    ERR_ARG,
+    ERR_COMM,
+    ERR_GROUP,
+    ERR_RANK,
+    MPIError,
+)
+from ompy.frameworks.collectives.call_order import call_text, tag_of_leaders, word_of_leaders
+from ompy.frameworks.collectives.leaders import (
+    Lead,
+    accepted,
+    refuse,
+    refused,
+    swap_messages,
+    unwrapped,
+)
 from ompy.frameworks.collectives.values import pack_values, unpack_values
 from ompy.frameworks.communicator import Communicator
-from ompy.frameworks.pml import STANDARD
 from ompy.frameworks.proc import Proc
-from ompy.mpi.communicators.communicators import tag_of_leaders
 from ompy.mpi.communicators.context_agreement import (
     Ask,
     exchange_between,
@@ -34,7 +45,8 @@ from ompy.mpi.communicators.context_agreement import (
 )
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.communicators.making import agree_on_communicator, agree_on_ids
-from ompy.mpi.point_to_point.peers import check_tag, with_size
+from ompy.mpi.integers import whole_number
+from ompy.mpi.point_to_point.peers import with_size
 from ompy.mpi.state import CommState, World
 
 _NUMBER: Final = Struct("<q")
@@ -52,18 +64,53 @@ def create(
         local_leader: rank in it.
         peer: a communicator of both leaders; only the leader looks at it.
         remote_leader: rank in that of the other group's leader.
-        tag: keeps calls of several threads apart.
+        tag: keeps calls of several threads apart; not negative.
 
     Raises:
         MPIException: it cannot be made; the error handler of `state` had its say.
     """
-    check_tag(state, tag)
-    if not 0 <= local_leader < state.size:
-        raise state.fail(ERR_RANK, f"local leader {local_leader} is not in {with_size(state)}")
-    talk = _PeerTalk(state.world.engine, peer, remote_leader, tag_of_leaders(tag))
-    leaders = Leaders(state, local_leader, state.communicator.order.tag(), talk.swap)
+    talk = _PeerTalk(state, peer, remote_leader, tag)
+    leaders = Leaders(state, local_leader, state.communicator.order.tag(), talk.swap, talk.refuse)
     made: CommState = state.call(create_by, state, leaders)
     return made
+
+
+def refuse_to_lead(
+    state: CommState | None,
+    leader: Any,
+    lead: tuple[Any, Any, Any],
+    problem: Exception,
+) -> None:
+    """This process's call of `Create_intercomm` is wrong: tell the other leader if it is one, too.
+
+    Args:
+        state: of its group; None of one that is null or freed: nobody waits for that.
+        leader: of the group, as the user gave it.
+        lead: so, too: a state of the communicator of both leaders, the rank of the other in it, and
+            a tag.
+        problem: what is wrong.
+    """
+    if state is None or not state.size:
+        return
+    rank = number_below(leader, state.size)
+    if rank not in {-1, state.communicator.rank}:
+        return  # another one leads, and is told by its group
+    peer, remote, tag = lead
+    communicator = peer.communicator if isinstance(peer, CommState) and peer.size else None
+    there = number_below(remote, TAG_UB if communicator is None else communicator.size)
+    if communicator is not None and there == communicator.rank:
+        there = -1
+    known = Lead(communicator, there, number_below(tag, TAG_UB + 1))
+    refuse(state.world.context, known, problem, surely=rank >= 0 or state.size == 1)
+
+
+def number_below(given: Any, end: int) -> int:
+    """An integer below `end` that the user gave; -1 where it is none."""
+    try:
+        number = whole_number(given)
+    except (TypeError, ValueError, OverflowError):
+        return -1
+    return number if 0 <= number < end else -1
 
 
 def connect(state: CommState, leaders: Leaders, procs: Sequence[Proc], name: str) -> CommState:
@@ -210,7 +257,12 @@ class Leaders:
     """How two groups talk that have no communicator yet."""
 
     def __init__(
-        self, state: CommState, leader: int, tag: int, swap: Callable[[bytes], memoryview | bytes]
+        self,
+        state: CommState,
+        leader: int,
+        tag: int,
+        swap: Callable[[bytes], memoryview | bytes],
+        refuse: Callable[[Exception], None] | None = None,
     ) -> None:
         """They have said nothing.
 
@@ -219,42 +271,72 @@ class Leaders:
             leader: rank in it.
             tag: internal tag nobody else uses at the same time in this group.
             swap: the leader tells the other one something, and hears the same of it.
+            refuse: it tells the other one that this group takes no part, and why; None where only
+                the end of a process can be the reason.
         """
         self._state = state
         self._leader = leader
         self._swap = swap
+        self._refuse = refuse
         self._tag = tag
 
     def ask(self, said: bytes) -> tuple[list[bytes], list[bytes]]:
-        """What the members of this group and of the other one say."""
+        """What the members of this group and of the other one say.
+
+        Raises:
+            MPIError: a member of this group, or the other one, takes no part.
+        """
         communicator = self._state.communicator
         members = range(communicator.size)
-        ours = exchange_values(communicator, members, self._tag, said)
-        told = self._led(pack_values(ours)) if communicator.rank == self._leader else b""
-        return ours, unpack_values(
-            exchange_values(communicator, members, self._tag, told)[self._leader]
-        )
+        leads = communicator.rank == self._leader
+        try:
+            ours = exchange_values(communicator, members, self._tag, said)
+        except MPIError as problem:
+            if leads and self._refuse is not None:
+                self._refuse(problem)
+            raise
+        told = self._led(pack_values(ours)) if leads else b""
+        answer = exchange_values(communicator, members, self._tag, told)[self._leader]
+        return ours, unpack_values(unwrapped(answer))
 
     def _led(self, data: bytes) -> bytes:
         """The leader's part; the group waits for it, and is told when that fails."""
+        communicator = self._state.communicator
         try:
-            return bytes(self._swap(data))
+            answer = bytes(self._swap(accepted(data)))
         except MPIError as problem:
-            patience.abandon(self._state.communicator, self._tag, problem)
+            members = range(communicator.size)
+            call = call_text(communicator.order.word)
+            text = f"{communicator.context.me}, the leader in {call}: {problem.detail}"
+            told = refused(MPIError(problem.code, text))
+            with suppress(MPIError):
+                exchange_values(communicator, members, self._tag, told)
             raise
+        return answer
 
 
 class _PeerTalk:
     """Two leaders talk in a communicator of theirs."""
 
-    def __init__(self, engine: Engine, peer: CommState | None, remote: int, tag: int) -> None:
-        self._engine = engine
+    def __init__(self, state: CommState, peer: CommState | None, remote: int, tag: int) -> None:
+        self._state = state
         self._peer = peer
         self._remote = remote
         self._tag = tag
 
     def swap(self, data: bytes) -> memoryview:
         """Tell the other leader something, and hear the same of it."""
+        try:
+            communicator = self._communicator()
+        except MPIError as problem:
+            self.refuse(problem)
+            raise
+        remote, tag = self._remote, self._tag
+        word = word_of_leaders(tag)
+        engine = self._state.world.engine
+        return swap_messages(engine, communicator, remote, tag_of_leaders(tag), data, word)
+
+    def _communicator(self) -> Communicator:
         peer = self._peer
         if peer is None:
             raise MPIError(ERR_COMM, "the leader's peer communicator is null")
@@ -263,28 +345,9 @@ class _PeerTalk:
         communicator = peer.communicator
         if communicator.procs[self._remote] is communicator.context.me:
             raise MPIError(ERR_RANK, f"remote leader {self._remote} is the local leader itself")
-        return swap_messages(self._engine, communicator, self._remote, self._tag, data)
+        return communicator
 
-
-def swap_messages(
-    engine: Engine, communicator: Communicator, rank: int, tag: int, data: bytes
-) -> memoryview:
-    """Tell a member of a communicator something, and hear the same of it.
-
-    It may be in any other call, so nobody asks it which.
-
-    Raises:
-        MPIError: it cannot be reached, or has left.
-    """
-    came = GrowingConvertor()
-    pml = communicator.pml
-    received = pml.irecv(communicator, came, rank, tag)
-    convertor = ContiguousConvertor(memoryview(data))
-    sent = pml.isend(communicator, convertor, rank, tag, STANDARD)
-    for request in (received, sent):
-        if not request.complete:
-            engine.wait(request)
-        if request.error:
-            raise MPIError(request.error, request.detail)
-    assert came.view is not None, "a received message has its memory"
-    return came.view
+    def refuse(self, problem: Exception) -> None:
+        """Tell the other leader that this group takes no part."""
+        lead = (self._peer, self._remote, self._tag)
+        refuse_to_lead(self._state, self._state.communicator.rank, lead, problem)

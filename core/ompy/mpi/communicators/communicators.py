@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 from ompy import raw
 from ompy.data.constants import UNDEFINED
 from ompy.data.errors import ERR_ARG, ERR_COMM, ERR_GROUP, ERR_KEYVAL
-from ompy.frameworks.collectives.call_order import TAG_CALLS_END, WORD, word_of_group
+from ompy.frameworks.collectives.call_order import WORD, tag_of_group, word_of_group
 from ompy.frameworks.collectives.coll_selection import UnderWay
 from ompy.frameworks.job import called_abort
 from ompy.frameworks.proc import Proc
@@ -43,7 +43,6 @@ from ompy.mpi.state import (
     state_of_comm,
 )
 from ompy.mpi.strings import c_string
-from ompy.trace.tag_names import name_tags_by
 
 if TYPE_CHECKING:
     from ompy.mpi.communicators.comm import Comm
@@ -51,26 +50,7 @@ if TYPE_CHECKING:
     from ompy.mpi.point_to_point.request import Request
 
 _BEFORE: Final = 16  # bytes; arbitrary: colour and key, two words, go before a proposal of an id
-# internal tags from here down: of `Create_group`, and of the leaders in `Create_intercomm`, in turn
-TAG_GROUPS: Final = -TAG_CALLS_END - 1
 WORLD_ID: Final = 0  # context id; reference: every rank knows it without agreement
-TAG_SPACE: Final = (1 << 31) + TAG_GROUPS >> 1  # of each, so that they stay 32 bit integers
-
-name_tags_by(
-    lambda tag: (
-        ("Create_group", "Create_intercomm")[TAG_GROUPS - tag & 1] if tag <= TAG_GROUPS else ""
-    )
-)
-
-
-def tag_of_group(tag: int) -> int:
-    """The internal tag of a `Create_group` with a user's tag."""
-    return TAG_GROUPS - 2 * (tag % TAG_SPACE)
-
-
-def tag_of_leaders(tag: int) -> int:
-    """That of the leaders' messages in a `Create_intercomm`."""
-    return tag_of_group(tag) - 1
 
 
 def ranks_of(state: CommState, group: Group) -> list[int]:
@@ -542,12 +522,35 @@ def world_of_group(group: Group) -> CommState | None:
     return CommState(world, world.process.communicators[WORLD_ID], _intracomm())
 
 
-def refuse_group_of_world(tag: int) -> None:
-    """This process takes no part in a call of some of the job's processes: who asks is told."""
+def tag_of_text(text: Any) -> int:
+    """The tag of a call of some of the job's processes, of the text that was given for one.
+
+    Raises:
+        TypeError, ValueError: it is none.
+    """
+    from zlib import crc32
+
+    return crc32(c_string(text).encode())
+
+
+def world_from(*given: Any) -> World:
+    """This rank, as one of the groups that a user has given knows it, or the interpreter."""
     from ompy.mpi.processes.life import current
 
-    order = current().process.communicators[WORLD_ID].order
-    order.note_group(word_of_group(tag), failed=True)
+    known = (each._state().world for each in given if isinstance(each, Group) and each)
+    return next((world for world in known if world is not None), None) or current()
+
+
+def refuse_group_of_world(world: World, tag: int) -> None:
+    """This process takes no part in a call of some of the job's processes: who asks is told.
+
+    A negative tag is one that nobody knows.
+    """
+    order = world.process.communicators[WORLD_ID].order
+    if tag < 0:
+        order.refuse_a_group()
+    else:
+        order.end_group(word_of_group(tag), failed=True)
 
 
 def create_group(state: CommState, group: Group, tag: int) -> Any:
@@ -562,14 +565,16 @@ def create_group(state: CommState, group: Group, tag: int) -> Any:
         A handle; COMM_NULL when this process is not in the group.
     """
     word, order = word_of_group(tag), state.communicator.order
-    order.note_group(word, failed=False)
+    order.begin_group(word)
     try:
         check_kind(group, "Group", "group")
         members = ranks_of(state, group)
-        if state.communicator.rank not in members:
-            return _null()
-        tag = tag_of_group(tag)
-        return _plain(make_communicator(state, members, tag, _intracomm(), word))
-    except Exception:
-        order.note_group(word, failed=True)  # who waits for this process and asks is told
+        made = _null()
+        if state.communicator.rank in members:
+            tag = tag_of_group(tag)
+            made = _plain(make_communicator(state, members, tag, _intracomm(), word))
+    except BaseException:
+        order.end_group(word, failed=True)  # who waits for this process and asks is told
         raise
+    order.end_group(word, failed=False)
+    return made

@@ -66,8 +66,9 @@ def exchange_values(
     exchange = Exchange(communicator, tag)
     if word:
         exchange.word = word
-    whole = len(members) == communicator.size
-    return _complete_steps(exchange, values_in_steps(exchange, members, said), tell=whole)
+    # a tag of the user's comes again at once: who waits there asks, and is told (`patience.py`)
+    tell = len(members) == communicator.size and not word
+    return _complete_steps(exchange, values_in_steps(exchange, members, said), tell=tell)
 
 
 @ccall
@@ -76,12 +77,13 @@ def exchange_words(
 ) -> list[bytes]:
     """As `exchange_values`, of values that have one size in all members.
 
-    If all of the communicator take part, and share memory for collectives, no message is sent.
+    If all of the communicator take part, and share memory for collectives, no message is sent. A
+    call with a word of its own has no number there: who is in no such call could not tell it.
     """
     if len(members) == 1:
         return [said]
     coll: SelectedColl | None = communicator.collectives()
-    if len(members) == communicator.size and coll is not None:
+    if len(members) == communicator.size and coll is not None and not word:
         found: list[bytes] | None = coll.exchange_words(said)
         if found is not None:
             return [found[rank] for rank in members]

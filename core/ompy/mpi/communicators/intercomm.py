@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from ompy.data.errors import ERR_COMM
 from ompy.mpi.buffers.spec import even_blocks
 from ompy.mpi.collectives import collective_calls as calls
 from ompy.mpi.collectives import reduction_calls as reductions
@@ -25,7 +24,6 @@ from ompy.mpi.communicators.intracomm import Intracomm
 from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.handles import handle_for, made_plainly
 from ompy.mpi.info import INFO_NULL, Info
-from ompy.mpi.integers import whole_number
 from ompy.mpi.kinds import check_kind
 from ompy.mpi.point_to_point.peers import own_size
 
@@ -128,31 +126,12 @@ class Intercomm(InterObjectCollectives, Comm):
             info: hints.
             errhandler: of the new communicator.
         """
-        check_kind(local_group, "Group", "local_group")
-        check_kind(remote_group, "Group", "remote_group")
-        check_kind(info, "Info", "info")
-        if errhandler is not None:
-            check_kind(errhandler, "Errhandler", "errhandler")
-        from zlib import crc32
+        from ompy.mpi.communicators import between_groups
 
-        local_leader, remote_leader = whole_number(local_leader), whole_number(remote_leader)
-        from ompy.mpi.communicators.communicators import ranks_of, world_of_group
-
-        everybody = world_of_group(local_group)
-        if everybody is None:
-            return Intercomm()
-        there = ranks_of(everybody, remote_group)
-        if not 0 <= remote_leader < len(there):
-            raise everybody.fail(ERR_COMM, f"no remote leader {remote_leader}")
-        local = Intracomm.Create_from_group(local_group, stringtag)
-        tag = crc32(stringtag.encode()) >> 1  # as many bits as a tag has
-        peer = Intracomm._adopt(everybody)
-        made = local.Create_intercomm(local_leader, peer, there[remote_leader], tag)
-        local.Free()
-        if info:
-            made.Set_info(info)
-        if errhandler is not None:
-            made.Set_errhandler(errhandler)
+        given = between_groups.Given(
+            local_group, local_leader, remote_group, remote_leader, stringtag, info, errhandler
+        )
+        made: Intercomm = between_groups.create(given)
         return made
 
     # --- collective calls with a short way for one group

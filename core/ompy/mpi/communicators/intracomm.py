@@ -9,7 +9,7 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, AnyStr, NamedTuple, Self
 
-from ompy.data.errors import SUCCESS
+from ompy.data.errors import ERR_RANK, SUCCESS
 from ompy.mpi.collectives import object_collectives
 from ompy.mpi.collectives import reduction_calls as reductions
 from ompy.mpi.collectives.collective_requests import prepared
@@ -19,20 +19,25 @@ from ompy.mpi.collectives.nonblocking_collectives import NonblockingPrefixes
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.collectives.refusals import root_of, see_kind, told_to_all
 from ompy.mpi.communicators.comm import Comm
-from ompy.mpi.communicators.communicators import create_group, refuse_group_of_world, world_of_group
+from ompy.mpi.communicators.communicators import (
+    create_group,
+    refuse_group_of_world,
+    tag_of_text,
+    world_from,
+    world_of_group,
+)
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.errhandler import Errhandler
 from ompy.mpi.handles import handle_for, made_plainly
 from ompy.mpi.info import INFO_NULL, Info
-from ompy.mpi.integers import takes_c_ints, whole_number
+from ompy.mpi.integers import c_int, takes_c_ints, whole_number
 from ompy.mpi.kinds import check_kind
+from ompy.mpi.point_to_point.peers import check_tag, with_size
 from ompy.mpi.point_to_point.request import Prequest
-from ompy.mpi.strings import c_string
 
 if TYPE_CHECKING:
     from ompy.mpi.communicators.graphs import Distgraphcomm, Graphcomm
     from ompy.mpi.communicators.intercomm import Intercomm
-from ompy.mpi.point_to_point.peers import check_tag
 from ompy.mpi.state import CommState
 
 
@@ -81,12 +86,16 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
     def _takes(cls, state: Any) -> bool:
         return super()._takes(state) and not state.communicator.between
 
-    @takes_c_ints("tag")
     def Create_group(self, group: Group, tag: int = 0) -> Intracomm:
         """A communicator of some members; only they call this."""
         state = self._state()
-        check_tag(state, tag)
-        made: Intracomm = create_group(state, group, tag)
+        try:
+            number = c_int(tag)
+            check_tag(state, number)
+        except Exception:
+            state.communicator.order.refuse_a_group()  # who waits for this process and asks is told
+            raise
+        made: Intracomm = create_group(state, group, number)
         return made
 
     @classmethod
@@ -105,18 +114,17 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             info: hints.
             errhandler: of the new communicator.
         """
-        from zlib import crc32
-
-        tag = crc32(c_string(stringtag).encode())
+        tag = -1
         try:
+            tag = tag_of_text(stringtag)
             check_kind(group, "Group", "group")
             check_kind(info, "Info", "info")
             if errhandler is not None:
                 check_kind(errhandler, "Errhandler", "errhandler")
-        except TypeError:
-            refuse_group_of_world(tag)
+            everybody = world_of_group(group)
+        except Exception:
+            refuse_group_of_world(world_from(group), tag)
             raise
-        everybody = world_of_group(group)
         if everybody is None:
             return Intracomm()
         made: Intracomm = create_group(everybody, group, tag)
@@ -255,7 +263,6 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         return _above().graph_map(self._state(), index, edges)
 
     @told_to_all("Create_intercomm")
-    @takes_c_ints("local_leader", "remote_leader", "tag")
     def Create_intercomm(
         self, local_leader: int, peer_comm: Intracomm, remote_leader: int, tag: int = 0
     ) -> Intercomm:
@@ -267,14 +274,34 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
             remote_leader: rank in that of the other group's leader.
             tag: keeps calls of several threads apart.
         """
-        check_kind(peer_comm, "Comm", "peer_comm")
-        from ompy.mpi.communicators.between import create
+        from ompy.mpi.communicators.between import create, refuse_to_lead
         from ompy.mpi.communicators.intercomm import Intercomm
 
-        state = self._enter("Create_intercomm", local_leader)
-        peer = peer_comm._inner if peer_comm is not None else None
-        made: Intercomm = Intercomm._adopt(create(state, local_leader, peer, remote_leader, tag))
+        peer = getattr(peer_comm, "_inner", None)
+        try:
+            leader, remote, number = self._leaders(local_leader, peer_comm, remote_leader, tag)
+        except Exception as problem:
+            refuse_to_lead(self._inner, local_leader, (peer, remote_leader, tag), problem)
+            raise
+        made: Intercomm = Intercomm._adopt(create(self._state(), leader, peer, remote, number))
         return made
+
+    @takes_c_ints("local_leader", "remote_leader", "tag")
+    def _leaders(
+        self, local_leader: int, peer_comm: Intracomm, remote_leader: int, tag: int
+    ) -> tuple[int, int, int]:
+        """Begin a `Create_intercomm`, whose arguments these are. Returns those that are integers.
+
+        Raises:
+            TypeError, OverflowError, MPIException: one of them cannot be.
+        """
+        check_kind(peer_comm, "Comm", "peer_comm")
+        state = self._enter("Create_intercomm", local_leader)
+        check_tag(state, tag)
+        if not 0 <= local_leader < state.size:
+            text = f"local leader {local_leader} is not in {with_size(state)}"
+            raise state.fail(ERR_RANK, text)
+        return local_leader, remote_leader, tag
 
     @told_to_all("Spawn")
     def Spawn(
@@ -356,23 +383,30 @@ class Intracomm(Prefixes, NonblockingPrefixes, Comm):
         check_kind(info, "Info", "info")
         from ompy.mpi.processes.ports import meet_at_port
 
-        return self._between(meet_at_port(self._enter("Accept", root), "accept", port_name, root))
+        return self._between(
+            meet_at_port(self._enter("Accept", root), "accept", port_name, info, root)
+        )
 
     @told_to_all("Connect")
     def Connect(self, port_name: str, info: Info = INFO_NULL, root: int = 0) -> Intercomm:
         """Meet the group that accepts at a port; all members call this, and wait for that.
 
         Args:
-            port_name: of the port; the root's to say.
-            info: of no effect.
+            port_name: of the port; this and the next are the root's to say.
+            info: `timeout`, in seconds, after which it is an error that nobody accepts.
             root: who leads this group.
+
+        Raises:
+            MPIException: ERR_PORT, there is no such port, or nobody has accepted there in time.
         """
         if type(root) is not int:
             root = root_of(self, "Connect", root)
         check_kind(info, "Info", "info")
         from ompy.mpi.processes.ports import meet_at_port
 
-        return self._between(meet_at_port(self._enter("Connect", root), "connect", port_name, root))
+        return self._between(
+            meet_at_port(self._enter("Connect", root), "connect", port_name, info, root)
+        )
 
     def _between(self, made: CommState) -> Intercomm:
         from ompy.mpi.communicators.intercomm import Intercomm

@@ -189,7 +189,7 @@ class Datatype(Attributed):
     ) -> Self:
         """A box in an array, with the whole array's extent."""
         order = whole_number(order)
-        whole, part, first = _counts(sizes), _counts(subsizes), _counts(starts)
+        whole, part, first = whole_numbers(sizes), whole_numbers(subsizes), whole_numbers(starts)
         if not len(whole) == len(part) == len(first):
             raise ValueError("sizes, subsizes and starts differ in length")
         ordered = order in (constants.ORDER_C, constants.ORDER_FORTRAN)
@@ -573,9 +573,9 @@ def _blocks(lengths: Any, displacements: Sequence[int]) -> tuple[list[int], list
 
 @cfunc
 def _contains(sizes: list[int], subsizes: list[int], starts: list[int]) -> bool:
-    """Whether a box lies in an array."""
-    for place, size in enumerate(sizes):  # noqa: SIM110 - no closures where this is compiled
-        if starts[place] + subsizes[place] > size:
+    """Whether a box lies in an array; one with nothing in it is none (MPI standard, 5.1.3)."""
+    for place, size in enumerate(sizes):
+        if subsizes[place] < 1 or starts[place] < 0 or starts[place] + subsizes[place] > size:
             return False
     return True
 

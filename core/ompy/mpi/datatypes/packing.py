@@ -7,6 +7,7 @@ from typing import Any
 from ompy.data.errors import ERR_ARG, ERR_TRUNCATE, ERR_UNSUPPORTED_DATAREP
 from ompy.data.message import Message
 from ompy.mpi.buffers.access import acquire
+from ompy.mpi.buffers.markers import BottomType
 from ompy.mpi.buffers.spec import message
 from ompy.mpi.datatypes import external32
 from ompy.mpi.datatypes.datatype import Datatype
@@ -14,8 +15,13 @@ from ompy.mpi.errors import MPIException
 
 
 def _elements(datatype: Datatype, buffer: Any, writable: bool) -> Message:
-    """As many whole elements as a buffer holds; what is left over at its end is left alone."""
+    """As many whole elements as a buffer holds; what is left over at its end is left alone.
+
+    `BOTTOM` says nothing of how many there are: none are taken, as mpi4py does.
+    """
     extent = datatype.Get_extent()[1]
+    if isinstance(buffer, BottomType):
+        return message([buffer, 0, datatype], writable).message
     count = len(acquire(buffer, writable).view) // extent if extent > 0 else 0
     return message([buffer, count, datatype], writable).message
 

@@ -285,10 +285,20 @@ def _signed(value: int) -> int:
 
 
 def room_for(statuses: list[Status] | None, size: int) -> list[Status | None]:
-    """The first `size` statuses; a list is filled up, another sequence gives what it has."""
+    """The first `size` statuses; a list is filled up, another sequence gives what it has.
+
+    Raises:
+        TypeError: they are no sequence, or one of them is no status.
+    """
     if statuses is None:
         return [None] * size
+    missing = size - len(statuses)
     if isinstance(statuses, list):
-        statuses += [Status() for _ in range(size - len(statuses))]
-    given = statuses[:size]
-    return [*given, *[None] * (size - len(given))]
+        statuses += [Status() for _ in range(missing)]
+    found: list[Status | None] = []
+    for place in range(min(size, len(statuses))):
+        if not isinstance(statuses[place], Status):
+            kind = type(statuses[place]).__name__
+            raise TypeError(f"Cannot convert {kind} to mpi4py.MPI.Status")
+        found.append(statuses[place])
+    return [*found, *[None] * (size - len(found))]

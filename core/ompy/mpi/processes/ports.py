@@ -14,7 +14,7 @@ from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-from ompy.data.errors import ERR_ARG, ERR_OTHER, MPIError
+from ompy.data.errors import ERR_ARG, ERR_INFO_VALUE, ERR_OTHER, MPIError
 from ompy.frameworks.needs import PORT, Need
 from ompy.mpi.communicators.between import Leaders, create_by
 from ompy.mpi.info import INFO_NULL, Info
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from ompy.mpi.communicators.intercomm import Intercomm
 
+TIMEOUT: Final = "timeout"  # reference: MPICH's info key of MPI_Comm_connect
+LONGEST: Final = 1e9  # s; arbitrary: thirty years, in nanoseconds less than 64 bits
 _LENGTH: Final = Struct("<I")
 _OTHER_SIDE: Final = {"accept": "a Connect to", "connect": "an Accept at"}
 _JOINING: Final = b"ompy"  # arbitrary: what each side says first over a socket, before its job
@@ -85,17 +87,19 @@ def _answered(world: Any, what: str, header: dict[str, Any]) -> bytes:
     return answered(world, what, header)
 
 
-def meet_at_port(state: CommState, what: str, port: str, root: int) -> CommState:
+def meet_at_port(state: CommState, what: str, port: str, info: Info, root: int) -> CommState:
     """Accept at a port, or connect to it; all members of a communicator call it.
 
     Args:
         state: the communicator; the call has begun in it.
         what: `accept` or `connect`.
-        port: its name; looked at by the root alone.
+        port: its name; looked at by the root alone, as the next.
+        info: `timeout` says how many seconds who connects waits for somebody who accepts.
         root: who leads this group.
 
     Raises:
-        MPIException: ERR_PORT, there is no such port, or it was closed meanwhile.
+        MPIException: ERR_PORT, there is no such port, it was closed meanwhile, or nobody has
+            accepted there in time; ERR_INFO_VALUE, that is no time.
     """
     check_root(state, root)
     if state.communicator.rank == root:
@@ -104,13 +108,35 @@ def meet_at_port(state: CommState, what: str, port: str, root: int) -> CommState
     awaited = f"{_OTHER_SIDE[what]} port {port}"
     need = Need(PORT, state.communicator, (), word=state.communicator.order.word, detail=awaited)
     body = json.dumps(ranks).encode()
-    make = partial(answered, state.world, what, {"port": port}, body, need)
+
+    def make() -> bytes:
+        patience = _patience_of(info) if what == "connect" else -1
+        return answered(state.world, what, {"port": port}, body, need, patience)
+
     told = json.loads(decided(state, root, make))
     context = state.world.context
     procs = [context.proc(rank) for rank in told["ranks"]]
     other = context.proc(told["root"])
     made: CommState = state.call(joined, state, root, told["bridge"], procs, other)
     return made
+
+
+def _patience_of(info: Info) -> int:
+    """The info key `timeout`, which MPICH has, in nanoseconds; -1 where it is not there.
+
+    Raises:
+        MPIError: ERR_INFO_VALUE, it is no time.
+    """
+    said = info.get(TIMEOUT) if info else None
+    if said is None:
+        return -1
+    try:
+        seconds = float(said)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= LONGEST:
+        raise MPIError(ERR_INFO_VALUE, f"info key {TIMEOUT}: {said!r} is no number of seconds")
+    return int(seconds * 1e9)
 
 
 def join_by_socket(descriptor: int) -> Intercomm:

@@ -18,10 +18,11 @@ from typing import Any, AnyStr, Final, NamedTuple
 from ompy.data.errors import ERR_ARG, ERR_INFO_VALUE, ERR_SPAWN, MPIError
 from ompy.frameworks.collectives import patience
 from ompy.frameworks.collectives.call_kinds import KINDS
+from ompy.frameworks.collectives.leaders import swap_messages
 from ompy.frameworks.job import App
 from ompy.frameworks.needs import Need
 from ompy.frameworks.proc import Proc
-from ompy.mpi.communicators.between import Leaders, connect, swap_messages
+from ompy.mpi.communicators.between import Leaders, connect
 from ompy.mpi.communicators.context_agreement import exchange_values
 from ompy.mpi.info import Info
 from ompy.mpi.point_to_point.peers import check_root
@@ -198,7 +199,12 @@ def decided(state: CommState, root: int, make: Callable[[], bytes]) -> bytes:
 
 
 def answered(
-    world: World, what: str, header: dict[str, Any], body: bytes = b"", need: Need | None = None
+    world: World,
+    what: str,
+    header: dict[str, Any],
+    body: bytes = b"",
+    need: Need | None = None,
+    patience: int = -1,
 ) -> bytes:
     """What the launcher answers; the rank makes progress meanwhile.
 
@@ -208,22 +214,33 @@ def answered(
         header: what belongs to that.
         body: more of it.
         need: what others have to do before it does.
+        patience: nanoseconds after which a `connect` is withdrawn; negative for never.
 
     Raises:
         MPIError: as it says.
     """
-    ask = partial(_ask, world, what, body=body, need=need)
+    ask = partial(_ask, world, what, body=body, need=need, patience=patience)
     in_front = world.process.answers_in_front
     return ask(header) if in_front is None else in_front(what, header, ask)
 
 
 def _ask(
-    world: World, what: str, header: dict[str, Any], *, body: bytes, need: Need | None
+    world: World,
+    what: str,
+    header: dict[str, Any],
+    *,
+    body: bytes,
+    need: Need | None,
+    patience: int,
 ) -> bytes:
-    with world.engine.lock:
-        inquiry = world.context.wireup.ask_launcher(what, header, body)
-        inquiry.needed = need
-    world.engine.wait(inquiry)
+    wireup, engine = world.context.wireup, world.engine
+    with engine.lock:
+        inquiry = wireup.ask_launcher(what, header, body)
+        inquiry.needed = None if patience >= 0 else need  # who gives up needs nobody
+    if not engine.wait(inquiry, patience):
+        with engine.lock:
+            wireup.ask_launcher("withdraw", {"port": header["port"], "of": inquiry.number})
+        engine.wait(inquiry)  # it is told that nobody accepts, or whom it meets after all
     if inquiry.error:
         raise MPIError(inquiry.error, inquiry.detail)
     return inquiry.answer

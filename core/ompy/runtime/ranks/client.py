@@ -286,9 +286,8 @@ class AgentClient(WireUp):
     def ask_launcher(self, what: str, header: Mapping[str, Any], body: bytes = b"") -> Inquiry:
         """Ask the launcher; the answer is taken in as news are."""
         self._check_open()
-        inquiry = Inquiry()
         self._asks += 1
-        self._asked[self._asks] = inquiry
+        inquiry = self._asked[self._asks] = Inquiry(self._asks)
         try:
             self._send(encode(Kind.ASK, {**header, "what": what, "ask": self._asks}, body))
         except ControlError as problem:

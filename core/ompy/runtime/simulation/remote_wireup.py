@@ -53,9 +53,8 @@ class RemoteWireUp(WireUp):
 
     def ask_launcher(self, what: str, header: Mapping[str, Any], body: bytes = b"") -> Inquiry:
         """Ask the scheduler, in place of a launcher."""
-        inquiry = Inquiry()
         self._asks += 1
-        self._asked[self._asks] = inquiry
+        inquiry = self._asked[self._asks] = Inquiry(self._asks)
         self._world.call("ask", {**header, "what": what, "ask": self._asks}, body)
         return inquiry
 

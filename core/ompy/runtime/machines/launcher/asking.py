@@ -141,27 +141,32 @@ class Asked:
                     return self._meet(what, header["port"], Caller(rank, ask, json.loads(body)))
                 case "made":
                     return self._made(rank, ask, header["first"], header["why"])
-                case "close":
-                    waiting = self._ports.close_port(header["port"])
-                    return [*_closed(waiting), Answer(rank, ask, 0, b"")]
                 case _:
-                    return [Answer(rank, ask, 0, self._named(rank, what, header).encode())]
+                    others, said = self._named(rank, what, header)
+                    return [*others, Answer(rank, ask, 0, said.encode())]
         except Refused as problem:
             return [Answer(rank, ask, problem.code, str(problem).encode())]
 
-    def _named(self, rank: int, what: str, header: Mapping[str, Any]) -> str:
+    def _named(
+        self, rank: int, what: str, header: Mapping[str, Any]
+    ) -> tuple[Iterable[Reply], str]:
+        """What is asked of ports and names: what others hear of that, and what the rank does."""
         match what:
             case "open":
-                return self._ports.open_port(rank)
+                return (), self._ports.open_port(rank)
+            case "close":
+                return _closed(self._ports.close_port(header["port"])), ""
+            case "withdraw":
+                return self._withdrawn(header["port"], rank, header["of"]), ""
             case "publish":
                 self._ports.publish_name(header["service"], header["port"], rank)
             case "unpublish":
                 self._ports.unpublish_name(header["service"], header["port"])
             case "lookup":
-                return self._ports.lookup_name(header["service"])
+                return (), self._ports.lookup_name(header["service"])
             case _:
                 raise AssertionError(f"nobody asks {what}")
-        return ""
+        return (), ""
 
     def _bridge(self) -> int:
         """The next one; so many are not in use at a time."""
@@ -178,6 +183,16 @@ class Asked:
         bridge = self._bridge()
         self.guests.met(self.job, (caller.ranks, other.ranks))
         return [_led(caller, other, bridge), _led(other, caller, bridge)]
+
+    def _withdrawn(self, port: str, rank: int, of: int) -> list[Reply]:
+        """Who connects has waited for long enough. If it is too late for that, it has its answer.
+
+        So both sides hear the same: either of each other, or nothing and that nobody accepts.
+        """
+        if not self._ports.withdraw(port, rank, of):
+            return []
+        text = f"port {port!r}: nobody has accepted there in time"
+        return [Answer(rank, of, ERR_PORT, text.encode())]
 
     def gone(self, rank: int) -> list[Reply]:
         """A rank has ended, and takes along what it has asked for."""

@@ -97,6 +97,19 @@ class Ports:
         port = self._port(name)
         return _pair(port.accepting, port.connecting, caller)
 
+    def withdraw(self, name: str, rank: int, ask: int) -> bool:
+        """Who connects waits no longer.
+
+        Returns:
+            Whether it did: if not, somebody has accepted meanwhile, or the port has been closed.
+        """
+        connecting = self._ports[name].connecting if name in self._ports else ()
+        for caller in connecting:
+            if (caller.rank, caller.ask) == (rank, ask):
+                self._ports[name].connecting.remove(caller)
+                return True
+        return False
+
     def _port(self, name: str) -> _Port:
         if name not in self._ports:
             ours = name.startswith(f"ompy:{self._job_id}:")
