@@ -439,13 +439,14 @@ class Flow(BagUses, RequestUses):
         scopes = {n: self.scope_of_name(node, n) for n in names if self._is_new(n, node)}
         if not scopes:
             return Use.ORDER_FREE
-        loads = [load for name, scope in scopes.items() for load in self._reads(scope, name)]
+        reached = set().union(*(reads_of(scope, n, node) for n, scope in scopes.items()))
+        named = (load for name, scope in scopes.items() for load in self._reads(scope, name))
+        loads = [load for load in named if load in reached]
         if isinstance(node, ast.Call):  # that receives into a buffer
             loads = [one for one in loads if not is_refilled(one, names[0], node, self.parents)]
         if not loads and not all(name.startswith("_") for name in names):
             return Use.ANYTHING  # it has a name for something
-        reached = set().union(*(reads_of(scope, n, node) for n, scope in scopes.items()))
-        kept = (load for load in loads if load in reached and not self._is_among_kept(load))
+        kept = (load for load in loads if not self._is_among_kept(load))
         return worst(self.use_of_item(load, derived) for load in kept)
 
     def _is_among_kept(self, load: ast.AST) -> bool:
