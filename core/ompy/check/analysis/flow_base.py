@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from ompy.check.analysis.program_tree import ProgramTree
+from ompy.check.analysis.reaching import reads_of
 from ompy.check.analysis.source_tree import called_name
 from ompy.check.analysis.use_words import Use
 
@@ -86,6 +87,12 @@ class FlowBase(ProgramTree, ABC):
             return
         self._seen.add((kind, name, scope))
         yield from self._reads(scope, name, of_object)
+
+    def _reads_of_given(self, node: ast.AST, name: str) -> list[ast.AST]:
+        """Where a variable is read that may have what it got at a node."""
+        scope = self.scope_of_name(node, name)
+        reached = reads_of(scope, name, node)
+        return [each for each in self._reads(scope, name) if each in reached]
 
     def _reads(self, scope: ast.AST, name: str, of_object: bool = False) -> Iterator[ast.AST]:
         for each in ast.walk(scope):

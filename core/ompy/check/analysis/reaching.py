@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import Final
 
-from ompy.check.analysis.source_tree import SCOPES
-
-_PARTS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+from ompy.check.analysis.program_tree import own_nodes
 
 
 def reads_of(scope: ast.AST, name: str, given: ast.AST) -> set[ast.AST]:
@@ -41,7 +38,8 @@ class _Walk:
 
     def reads_in(self, scope: ast.AST) -> set[ast.AST]:
         """The reads that see it."""
-        if isinstance(scope, ast.Lambda) or not self._is_within(scope):
+        within = any(node in self._given for node in own_nodes(scope))  # not in a function within
+        if isinstance(scope, ast.Lambda) or not within:
             self._after_function(scope, True)
             return self._read
         # a module may be run again as it was left: a cell of a notebook
@@ -50,17 +48,6 @@ class _Walk:
         )
         self._follow(getattr(scope, "body", ()), entered)
         return self._read
-
-    def _is_within(self, scope: ast.AST) -> bool:
-        """Whether the value is given in the function itself, not in one within it."""
-        left = list(ast.iter_child_nodes(scope))
-        while left:
-            node = left.pop()
-            if node in self._given:
-                return True
-            if not isinstance(node, SCOPES):
-                left += ast.iter_child_nodes(node)
-        return False
 
     # statements
 
@@ -76,10 +63,6 @@ class _Walk:
         if handler is not None:
             known: bool = handler(node, state)
             return known
-        if isinstance(node, SCOPES):
-            return self._after_function(node, state)
-        if isinstance(node, _PARTS):
-            return self._after_parts(node, state)
         state = self._follow(ast.iter_child_nodes(node), state)
         return state or (isinstance(node, ast.Call) and node in self._given)
 
@@ -119,6 +102,7 @@ class _Walk:
         self._read.update(each for each in named if isinstance(each.ctx, ast.Load))
         return state
 
+    _after_functiondef = _after_asyncfunctiondef = _after_module = _after_function
     _after_lambda = _after_function
 
     def _after_parts(self, node: ast.AST, state: bool) -> bool:
@@ -130,6 +114,8 @@ class _Walk:
         made = (getattr(node, field, None) for field in ("key", "value", "elt"))
         self._follow([each for each in made if each is not None], inner)
         return state
+
+    _after_listcomp = _after_setcomp = _after_dictcomp = _after_generatorexp = _after_parts
 
     def _after_if(self, node: ast.If | ast.IfExp, state: bool) -> bool:
         state = self._after(node.test, state)

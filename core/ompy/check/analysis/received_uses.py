@@ -13,7 +13,6 @@ from typing import Final
 from ompy.check.analysis.bag_uses import BagUses
 from ompy.check.analysis.flow_base import DEPTH, names_in
 from ompy.check.analysis.program_tree import OWN, init_of, parameters_of
-from ompy.check.analysis.reaching import reads_of
 from ompy.check.analysis.request_uses import RequestUses
 from ompy.check.analysis.source_tree import (
     LOOPS,
@@ -436,12 +435,10 @@ class Flow(BagUses, RequestUses):
             derived: as of `use_of_item`.
         """
         self.items.update(names)
-        scopes = {n: self.scope_of_name(node, n) for n in names if self._is_new(n, node)}
-        if not scopes:
+        new = [name for name in names if self._is_new(name, node)]
+        if not new:
             return Use.ORDER_FREE
-        reached = set().union(*(reads_of(scope, n, node) for n, scope in scopes.items()))
-        named = (load for name, scope in scopes.items() for load in self._reads(scope, name))
-        loads = [load for load in named if load in reached]
+        loads = [load for name in new for load in self._reads_of_given(node, name)]
         if isinstance(node, ast.Call):  # that receives into a buffer
             loads = [one for one in loads if not is_refilled(one, names[0], node, self.parents)]
         if not loads and not all(name.startswith("_") for name in names):

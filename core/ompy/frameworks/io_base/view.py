@@ -99,12 +99,11 @@ class FileView:
         """Where in the file a position is."""
         if self.contiguous:
             return self._base + position
-        tile: int = position // self.size
-        rest: int = position - tile * self.size
+        rest: int = position % self.size
         one: Runs | None = self._one
         if one is not None:
-            return self.displacement + tile * self._extent + one.byte_at(rest)
-        return self._base + tile * self._extent + _place_in(self._node, rest)
+            return self._tile(position) + one.byte_at(rest)
+        return self._tile(position) + self.layout.displacement + _place_in(self._node, rest)
 
     def position_at(self, byte: int) -> int:
         """How many bytes before this one of the file are seen, in an ordered view."""
@@ -131,6 +130,11 @@ class FileView:
         return self._extent
 
     @cfunc
+    def _tile(self, position: int) -> int:
+        """Where the filetype begins that a position is in."""
+        return self.displacement + position // self.size * self._extent
+
+    @cfunc
     def _runs_of(self, piece: memoryview, first: int, begin: int, size: int) -> Runs | None:
         """Where the filetypes' bytes are that positions of a piece are of; None if not all are."""
         if not self.ordered or size <= 0 or self.byte_at(begin) < first:
@@ -152,9 +156,8 @@ class FileView:
         """
         runs: Runs | None = self._runs_of(piece, first, begin, len(target))
         if runs is not None:
-            tile: int = begin // self.size
-            origin: int = self.displacement + tile * self._extent - first
-            gather_part(piece, origin, runs, begin - tile * self.size, target, 0, len(target))
+            origin: int = self._tile(begin) - first
+            gather_part(piece, origin, runs, begin % self.size, target, 0, len(target))
             return
         node, start, rest = self._tiles(begin, begin + len(target))
         StridedConvertor(piece, start - first, node).pack(rest, target)
@@ -164,9 +167,8 @@ class FileView:
         """Copy bytes to where they are seen in a piece of the file. Arguments as above."""
         runs: Runs | None = self._runs_of(piece, first, begin, len(source))
         if runs is not None:
-            tile: int = begin // self.size
-            origin: int = self.displacement + tile * self._extent - first
-            scatter_part(piece, origin, runs, begin - tile * self.size, source, 0, len(source))
+            origin: int = self._tile(begin) - first
+            scatter_part(piece, origin, runs, begin % self.size, source, 0, len(source))
             return
         node, start, rest = self._tiles(begin, begin + len(source))
         StridedConvertor(piece, start - first, node).unpack(rest, source)
