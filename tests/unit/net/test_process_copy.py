@@ -6,6 +6,7 @@ import ctypes
 import os
 import subprocess
 import sys
+from threading import Thread
 
 import pytest
 from ompy.net.base import LinkError
@@ -77,3 +78,30 @@ def test_bytes_arrive_from_every_place_in_a_page_at_every_other(size: int, write
             copy.read(os.getpid(), copy.address_of(given), taken)
         assert taken == sent
         assert set(target[:at]) | set(target[at + size :]) == {7}
+
+
+def test_threads_copy_at_the_same_time() -> None:
+    """Each gets its own bytes: what the kernel is asked with is used again for every copy."""
+    copy, usual = KernelCopy(), sys.getswitchinterval()
+    wrong: list[int] = []
+
+    def copy_often(number: int) -> None:
+        size = 8 << number
+        source, target = memoryview(bytearray([number]) * size), memoryview(bytearray(size))
+        address = copy.address_of(source)
+        for _ in range(3000):
+            target[:] = bytes(size)
+            copy.read(os.getpid(), address, target)
+            if target != source:
+                wrong.append(number)
+
+    threads = [Thread(target=copy_often, args=(number,)) for number in range(1, 5)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(usual)
+    assert not wrong
