@@ -113,11 +113,13 @@ class Blocks:
         memory: byte view of the user's buffer.
         ranks: how many there are.
         regular: equal counts of one layout, side by side in rank order.
+        must_fill: what comes has to fill each: a reduction would combine what was there before.
     """
 
     memory: memoryview[int]
     ranks: int
     regular: bool
+    must_fill: bool
     # of equal parts, which have no lists until somebody asks for those
     _count: int
     _flat: bool
@@ -143,6 +145,7 @@ class Blocks:
         self.memory = memory
         self.ranks = len(counts)
         self.regular = regular
+        self.must_fill = False
         self._count = self._origin = self._size = self._step = 0
         self._layout = None
         self._flat = False
@@ -264,6 +267,7 @@ def blocks_from(
     made.memory = memory
     made.ranks = len(counts)
     made.regular = regular
+    made.must_fill = False
     made._count = made._origin = made._size = made._step = 0
     made._layout = None
     made._flat = False
@@ -288,6 +292,7 @@ def equal_blocks(memory: memoryview, origin: int, count: int, layout: Layout, ra
     made.memory = memory
     made.ranks = ranks
     made.regular = True
+    made.must_fill = False
     made._count = count
     made._layout = layout
     made._origin = origin

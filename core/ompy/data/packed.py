@@ -115,6 +115,15 @@ def too_large(size: int, message: Message, source: int) -> MPIError:
     )
 
 
+def different_amounts(size: int, source: int, room: int) -> MPIError:
+    """The error of a reduction to which `source` gives `size` bytes, where `room` are wanted."""
+    return MPIError(
+        ERR_TRUNCATE,
+        f"the members give different amounts of data to one reduction: "
+        f"{size} bytes came from rank {source} where {room} are wanted",
+    )
+
+
 @ccall
 def copy_message(source: Message, target: Message, rank: int) -> None:
     """A rank's message to itself.

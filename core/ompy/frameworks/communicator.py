@@ -44,6 +44,8 @@ class Communicator:
         pml: moves its messages.
         chosen: its collectives, when they have been selected; else None.
         selecting: selects them, told the communicator; None where somebody sets them.
+        united: one of both groups, for their collectives where they share memory; None without.
+        uniting: makes it, told the communicator; all members call it together.
         order: the collective calls that were begun in it.
         pml_state: the PML's own.
         revoked: calls in it fail (`fault_tolerance/recovery.py`).
@@ -65,6 +67,8 @@ class Communicator:
     selecting: Callable[[Communicator], SelectedColl] | None
     served: bool
     size: int
+    united: Communicator | None
+    uniting: Callable[[Communicator], Communicator] | None
     __slots__ = (*__annotations__, "__weakref__")
 
     def __init__(
@@ -90,6 +94,8 @@ class Communicator:
         self.name = name if self.named else f"communicator {context_id}"
         self.chosen = None
         self.selecting = None
+        self.united = None
+        self.uniting = None
         self.order = self._order()
         self.pml_state = None
         self.revoked = False

@@ -52,7 +52,14 @@ class Side(NamedTuple):
         return self.own.index(self.rank)
 
 
-def between(world: Any, low: int, leaders: tuple[int, int] = (0, 0)) -> tuple[Any, Side]:
+# how messages go; "memory" begins with the calls after which both groups share some
+WAYS = {"sm": "self,sm", "tcp": "self,tcp", "memory": "self,sm"}
+EARLY = 9  # calls
+
+
+def between(
+    world: Any, low: int, leaders: tuple[int, int] = (0, 0), *, way: str = ""
+) -> tuple[Any, Side]:
     """A communicator between the first `low` ranks and the others."""
     ranks = list(range(world.size))
     first = world.rank < low
@@ -61,6 +68,9 @@ def between(world: Any, low: int, leaders: tuple[int, int] = (0, 0)) -> tuple[An
     here, there = leaders if first else leaders[::-1]
     made = local.Create_intercomm(here, world, groups[1][there], 7)
     local.Free()
+    for _ in range(EARLY if way == "memory" else 0):
+        made.Barrier()
+    assert (made._state().communicator.united is not None) is (way == "memory")
     return made, Side(*groups, world.rank)
 
 
@@ -159,11 +169,11 @@ def agree(side: Side, name: str, made: Made) -> None:
 
 
 @pytest.mark.parametrize("seed", range(effort(1)))
-@pytest.mark.parametrize("btl", ["sm", "tcp"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("ranks", "low"), [(2, 1), (4, 1), (5, 3)])
-def test_calls_on_buffers(ranks: int, low: int, btl: str, seed: int) -> None:
+def test_calls_on_buffers(ranks: int, low: int, way: str, seed: int) -> None:
     def program(process: RankProcess) -> str:
-        comm, side = between(world_of(process), low)
+        comm, side = between(world_of(process), low, way=way)
         for name in BUFFERS:
             plain = name.removesuffix("_init").lower()
             plain = plain.removeprefix("i") if name.startswith("I") else plain
@@ -175,9 +185,10 @@ def test_calls_on_buffers(ranks: int, low: int, btl: str, seed: int) -> None:
                     make_call(comm, name, made)
                     agree(side, name, made)
         inner = comm._state().communicator
+        assert (inner.united is None) is (way == "tcp")
         return account([inner], process.calls_ended)
 
-    accounts = virtual(ranks, program, seed=seed, btl=f"self,{btl}").results
+    accounts = virtual(ranks, program, seed=seed, btl=WAYS[way]).results
     assert complaint(dict(enumerate(accounts))) == ""
 
 
@@ -206,11 +217,11 @@ def objects(name: str, side: Side, root: int, of_root: bool) -> tuple[tuple[Any,
     return (mine,), list(other)
 
 
-@pytest.mark.parametrize("btl", ["sm", "tcp"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("ranks", "low"), [(2, 1), (4, 1), (5, 3)])
-def test_calls_on_objects(ranks: int, low: int, btl: str) -> None:
+def test_calls_on_objects(ranks: int, low: int, way: str) -> None:
     def program(process: RankProcess) -> None:
-        comm, side = between(world_of(process), low)
+        comm, side = between(world_of(process), low, way=way)
         comm.barrier()
         for name in OBJECTS:
             for low_is_root in (True, False):
@@ -219,7 +230,7 @@ def test_calls_on_objects(ranks: int, low: int, btl: str) -> None:
                     arguments, expected = objects(name, side, root, of_root)
                     assert getattr(comm, name)(*arguments) == expected, (name, side, root)
 
-    virtual(ranks, program, btl=f"self,{btl}")
+    virtual(ranks, program, btl=WAYS[way])
 
 
 def test_there_are_calls() -> None:
@@ -228,10 +239,10 @@ def test_there_are_calls() -> None:
     assert len(OBJECTS) == 7
 
 
-@pytest.mark.parametrize("btl", ["sm", "tcp"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("late", [0, 1])
 @pytest.mark.parametrize("pair", [("Dup", "Barrier"), ("bcast", "allgather"), ("Merge", "Dup")])
-def test_groups_that_make_different_calls(pair: tuple[str, str], late: int, btl: str) -> None:
+def test_groups_that_make_different_calls(pair: tuple[str, str], late: int, way: str) -> None:
     """Both are told, by the names of the calls."""
 
     def call(comm: Any, name: str) -> Callable[[], Any]:
@@ -239,20 +250,20 @@ def test_groups_that_make_different_calls(pair: tuple[str, str], late: int, btl:
         return {"bcast": lambda: method(1, 0), "allgather": lambda: method(1)}.get(name, method)
 
     def program(process: RankProcess) -> str:
-        comm, side = between(world_of(process), 1)
+        comm, side = between(world_of(process), 1, way=way)
         if side.rank == late:
             process.context.engine.spend(2_000_000)
         with pytest.raises(MPI.Exception) as raised:
             call(comm, pair[side.rank])()
         return str(raised.value)
 
-    for said in virtual(2, program, btl=f"self,{btl}").results:
+    for said in virtual(2, program, btl=WAYS[way]).results:
         assert all(name in said for name in pair), said
 
 
-@pytest.mark.parametrize("btl", ["sm", "tcp"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("form", ["bcast", "Bcast", "Ibcast", "Bcast_init"])
-def test_groups_that_both_name_a_rank_of_the_other_one(form: str, btl: str) -> None:
+def test_groups_that_both_name_a_rank_of_the_other_one(form: str, way: str) -> None:
     """Each waits for a root in the other one: both are told, and nobody waits for ever."""
 
     def end(made: Any) -> None:
@@ -261,14 +272,14 @@ def test_groups_that_both_name_a_rank_of_the_other_one(form: str, btl: str) -> N
         made.Wait()
 
     def program(process: RankProcess) -> str:
-        comm, side = between(world_of(process), 2)
+        comm, side = between(world_of(process), 2, way=way)
         root = (MPI.PROC_NULL, MPI.ROOT, 1)[side.rank]
         assert comm.bcast(1, root) == (1 if side.rank == 2 else None), "this is right"
         with pytest.raises(MPI.Exception) as raised:
             end(getattr(comm, form)(bytearray(8), 0))
         return str(raised.value)
 
-    said = virtual(3, program, btl=f"self,{btl}").results
+    said = virtual(3, program, btl=WAYS[way]).results
     told = [each for each in said if "(the first group is that of rank 0" in each]
     assert len(told) == len(said) or form not in {"bcast", "Bcast"}, "or another one has left"
     for each in told:
@@ -277,13 +288,13 @@ def test_groups_that_both_name_a_rank_of_the_other_one(form: str, btl: str) -> N
     assert told
 
 
-@pytest.mark.parametrize("btl", ["sm", "tcp"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("call", ["Barrier", "allgather", "Dup", "Merge", "Ibarrier"])
-def test_a_member_that_has_left(call: str, btl: str) -> None:
+def test_a_member_that_has_left(call: str, way: str) -> None:
     """Whoever waits for it, in the other group or for one that waits for it, gets an error."""
 
     def program(process: RankProcess) -> int:
-        comm, side = between(world_of(process), 2)
+        comm, side = between(world_of(process), 2, way=way)
         world_of(process).Barrier()
         if side.rank == 1:
             return 0
@@ -295,7 +306,143 @@ def test_a_member_that_has_left(call: str, btl: str) -> None:
             return problem.Get_error_class()
         return 0
 
-    settings = {"btl": f"self,{btl}", "pml_ob1_leave_patience_ms": 50}
+    settings = {"btl": WAYS[way], "pml_ob1_leave_patience_ms": 50}
     results = virtual(4, program, **settings).results
     assert set(results[2:]) == {MPI.ERR_PROC_FAILED}
     assert set(results) <= {0, MPI.ERR_PROC_FAILED}
+
+
+SIZES = (1, 100, 9_000, 30_000)  # numbers; of a slot, lent, and more than a slot
+
+
+@pytest.mark.parametrize("settings", [{}, {"coll_sm_single_copy": "0"}])
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize(("ranks", "low"), [(2, 1), (5, 3)])
+def test_much_data_through_memory(
+    ranks: int, low: int, gaps: bool, settings: dict[str, str]
+) -> None:
+    """Blocks that are shown, lent and sent, in one piece and with gaps, in any order of calls."""
+
+    def buffer(numbers: np.ndarray, blocks: int = 1) -> Any:
+        if not gaps:
+            return numbers
+        return [np.repeat(numbers, 2), len(numbers) // blocks, twos]
+
+    def came(given: Any) -> np.ndarray:
+        return np.asarray(given if not gaps else given[0][::2])
+
+    twos = MPI.INT64_T.Create_resized(0, 16).Commit() if gaps else None
+
+    def program(process: RankProcess) -> None:
+        comm, side = between(world_of(process), low, way="memory")
+        own, other = side.own, side.other
+        for count in SIZES + SIZES[::-1]:
+            mine = buffer(data(side.rank, count))
+            gathered, total = buffer(room(count * len(other)), len(other)), buffer(room(count))
+            comm.Allgather(mine, gathered)
+            expected = [data(rank, count) for rank in other]
+            assert (came(gathered) == np.concatenate(expected)).all()
+            comm.Allreduce(mine, total)
+            assert (came(total) == sum(expected)).all()
+            waiting = [
+                comm.Iallgather(mine, buffer(room(count * len(other)), len(other)))
+                for _ in range(3)
+            ]
+            whole = np.concatenate([data(side.rank, count) + to for to in range(len(other))])
+            exchanged = buffer(room(count * len(other)), len(other))
+            comm.Alltoall(buffer(whole, len(other)), exchanged)
+            place = own.index(side.rank)
+            assert (came(exchanged) == np.concatenate([each + place for each in expected])).all()
+            MPI.Request.Waitall(waiting)
+            given = side.own if side.rank < low else side.other
+            root = MPI.ROOT if side.rank == 0 else MPI.PROC_NULL if side.rank < low else 0
+            received = mine if root == MPI.ROOT else buffer(room(count))
+            comm.Bcast(received, root)
+            if side.rank >= low:
+                assert (came(received) == data(given[0], count)).all()
+
+    virtual(ranks, program, btl="self,sm", **settings)
+
+
+@pytest.mark.parametrize("form", ["Reduce", "Allreduce"])
+def test_different_amounts_for_one_reduction(form: str) -> None:
+    """Who gets less than it wants says so, and the next call is right."""
+
+    def program(process: RankProcess) -> str:
+        comm, side = between(world_of(process), 1, way="memory")
+        count = 2 if side.rank == 2 else 3
+        said = ""
+        try:
+            if form == "Allreduce":
+                comm.Allreduce(room(count), room(count))
+            elif side.rank:
+                comm.Reduce(room(count), None, root=0)
+            else:
+                comm.Reduce(None, room(count), root=MPI.ROOT)
+        except MPI.Exception as problem:
+            said = str(problem)
+        comm.Barrier()
+        return said
+
+    first, second, third = virtual(3, program, btl="self,sm").results
+    assert "different amounts of data" in first
+    assert second == ""
+    assert ("where 16 are wanted" in third) is (form == "Allreduce")
+
+
+@pytest.mark.parametrize("wrong", range(3))
+@pytest.mark.parametrize("call", ["Bcast", "Gather", "Allreduce", "Barrier", "Ibcast", "allgather"])
+def test_one_member_takes_no_part(call: str, wrong: int) -> None:
+    """The others hear of it, and the next calls are right; also where memory was to be made."""
+
+    def attempt(comm: Any, side: Side, takes_part: bool) -> str:
+        root = (MPI.ROOT, 0, 0)[side.rank]
+        given = room(3 if side.rank or call != "Gather" else 6) if takes_part else 7
+        calls: dict[str, Callable[[], Any]] = {
+            "Bcast": lambda: comm.Bcast(given, root),
+            "Gather": lambda: (
+                comm.Gather(given, None, root) if side.rank else comm.Gather(None, given, root)
+            ),
+            "Allreduce": lambda: comm.Allreduce(given, room(3)),
+            "Barrier": lambda: comm.Barrier() if takes_part else comm.Allreduce(given, room(3)),
+            "Ibcast": lambda: comm.Ibcast(given, root).Wait(),
+            "allgather": lambda: comm.allgather(1 if takes_part else (each for each in "")),
+        }
+        try:
+            calls[call]()
+        except (MPI.Exception, TypeError) as problem:
+            return type(problem).__name__
+        return ""
+
+    def program(process: RankProcess) -> list[str]:
+        comm, side = between(world_of(process), 1, way="sm")
+        said = []
+        for turn in range(2 * EARLY):
+            takes_part = side.rank != wrong or turn % 4 != 2
+            said.append(attempt(comm, side, takes_part))
+        comm.Barrier()
+        total = room(1)
+        comm.Allreduce(np.ones(1, "i8"), total)
+        assert total == len(side.other)
+        return said
+
+    results = virtual(3, program, btl="self,sm").results
+    for turn, said in enumerate(zip(*results, strict=True)):
+        assert any(said) is (turn % 4 == 2), (turn, said)
+
+
+def test_both_groups_are_released_with_the_communicator() -> None:
+    """Its id is free again, as that of both groups together."""
+
+    def program(process: RankProcess) -> set[int]:
+        world = world_of(process)
+        before = set(process.communicators)
+        for _ in range(5):
+            comm, _ = between(world, 2, way="memory")
+            request = comm.Ibarrier()
+            comm.Free()
+            request.Wait()
+        world.Barrier()
+        return set(process.communicators) - before
+
+    assert virtual(3, program, btl="self,sm").results == [set()] * 3

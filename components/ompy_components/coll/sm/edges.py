@@ -144,6 +144,7 @@ class EdgeOperations:
                 self._lending.possible()  # it is said by who asks
                 if exchange is None:
                     exchange = Exchange(self._communicator, tag)
+                exchange.whole = receive.must_fill
                 exchange.receive_message(receive.block(each), rank)
             elif way == LENT:
                 found = self._read_edge(number, rank, turn, receive, each)

@@ -14,7 +14,7 @@ from ompy import raw
 from ompy.compiled import U64, U64View, ccall, cclass, cfunc
 from ompy.data.errors import ERR_TOPOLOGY, MPIError
 from ompy.data.message import Blocks, Message
-from ompy.data.packed import to_lend, to_send, too_large
+from ompy.data.packed import different_amounts, to_lend, to_send, too_large
 from ompy.engine.base import Poller
 from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.net.memory.streaming import Streaming
@@ -344,8 +344,8 @@ class SlotMemory(Poller):
             place += 0 if said & SAME else size
         else:
             return _missing_edge(rank, self.rank, passed)
-        if size > receive.room(each):
-            return too_large(size, receive.block(each), rank)
+        if size > receive.room(each) or (receive.must_fill and size != receive.room(each)):
+            return _wrong_size(size, receive, each, rank)
         if size:
             self.get_block(place, receive, each, size)
         return None
@@ -427,7 +427,7 @@ class SlotMemory(Poller):
         if row < 0:
             return _missing_edge(rank, own, -1 - row)
         size: int = self.word(row + 2 * WORD)
-        return too_large(size, receive.block(each), rank) if size > receive.room(each) else None
+        return _wrong_size(size, receive, each, rank)
 
     @ccall
     def take_edge(
@@ -453,6 +453,14 @@ class SlotMemory(Poller):
             if size:
                 self.get_block(slot + self.word(row + WORD), receive, each, size)
         return problem
+
+
+def _wrong_size(size: int, receive: Blocks, each: int, rank: int) -> MPIError | None:
+    """What is wrong with so many bytes that came from a member for a block."""
+    room: int = receive.room(each)
+    if receive.must_fill and size != room:
+        return different_amounts(size, rank, room)
+    return too_large(size, receive.block(each), rank) if size > room else None
 
 
 def _missing_edge(rank: int, own: int, passed: int) -> MPIError:

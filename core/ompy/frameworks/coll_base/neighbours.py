@@ -12,6 +12,7 @@ def allgather(
     exchange: Exchange, send: Message, receive: Blocks, neighbours: Neighbours
 ) -> Schedule:
     """The same message to all targets; block i from source i."""
+    exchange.whole = receive.must_fill
     exchange.receive_blocks(receive, neighbours.sources, neighbours.receiving)
     for place in neighbours.sending:
         exchange.send_message(send, neighbours.targets[place])

@@ -13,9 +13,9 @@ from typing import Final
 
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.convertor import ContiguousConvertor, Convertor
-from ompy.data.errors import ERR_TRUNCATE, MPIError
+from ompy.data.errors import MPIError
 from ompy.data.message import Blocks, Message
-from ompy.data.packed import in_place
+from ompy.data.packed import different_amounts, in_place
 from ompy.data.request import Request
 from ompy.frameworks.collectives.patience import PATIENCE, abandon, explained, inquire
 from ompy.frameworks.communicator import Communicator
@@ -173,11 +173,7 @@ class Exchange:
     def _check_whole(self) -> None:
         for request, source, expected in self._receives:
             if request.length < expected:
-                raise MPIError(
-                    ERR_TRUNCATE,
-                    f"the members give different amounts of data to one reduction: "
-                    f"{request.length} bytes came from rank {source} where {expected} are wanted",
-                )
+                raise different_amounts(request.length, source, expected)
 
     def awaited(self) -> set[int]:
         """The ranks that the step still waits for."""

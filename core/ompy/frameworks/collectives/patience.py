@@ -35,6 +35,7 @@ from ompy.engine.base import Poller
 from ompy.frameworks.collectives.call_order import (
     LEFT,
     REFUSED,
+    GroupsOrder,
     call_text,
     is_blocking,
     is_of_leaders,
@@ -120,7 +121,7 @@ def differ(communicator: Communicator, rank: int, word: int, own: int = 0) -> MP
     said = f"rank {communicator.rank} calls {call_text(mine)}, {other} calls {call_text(word)}"
     if number_of(word) != number_of(mine):
         said += f" as its collective call {number_of(word)} there"
-    if communicator.between:
+    if isinstance(communicator.order, GroupsOrder):  # also where both groups are together
         said += f" (the first group is that of {communicator.first()})"
     return MPIError(
         ERR_OTHER,

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain
 from struct import Struct
 from typing import Any, Final
 
@@ -45,6 +44,7 @@ from ompy.mpi.communicators.context_agreement import (
 )
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.communicators.making import agree_on_communicator, agree_on_ids
+from ompy.mpi.communicators.uniting import asking, everybody
 from ompy.mpi.integers import whole_number
 from ompy.mpi.point_to_point.peers import with_size
 from ompy.mpi.state import CommState, World
@@ -125,7 +125,7 @@ def connect(state: CommState, leaders: Leaders, procs: Sequence[Proc], name: str
     Raises:
         MPIError: it cannot be made.
     """
-    made = _made(state.world, partial(_everybody, leaders.ask), state.communicator.procs, procs)
+    made = _made(state.world, partial(everybody, leaders.ask), state.communicator.procs, procs)
     made.communicator.give_name(name)
     return made
 
@@ -143,13 +143,13 @@ def create_by(state: CommState, leaders: Leaders) -> CommState:
     if shared:  # all see that
         who = min(shared, key=lambda proc: proc.rank)
         raise MPIError(ERR_COMM, f"{who} is in both groups, which may share no process")
-    return _made(world, partial(_everybody, leaders.ask), own, procs)
+    return _made(world, partial(everybody, leaders.ask), own, procs)
 
 
 def duplicate(state: CommState) -> CommState:
     """A communicator between the same groups; all of both call this."""
     communicator = state.communicator
-    ask = _asking(communicator)
+    ask = asking(communicator)
     made: CommState = state.call(_made, state.world, ask, communicator.own, communicator.procs)
     return made
 
@@ -203,7 +203,7 @@ def _of_color(world: World, values: Sequence[bytes], color: int) -> list[Proc]:
 
 def _of_some(state: CommState, here: Sequence[Proc], there: Sequence[Proc]) -> CommState | None:
     """A communicator between some; the others only agree that its context is free."""
-    world, ask = state.world, _asking(state.communicator)
+    world, ask = state.world, asking(state.communicator)
     if here and there and world.context.me in here:
         made: CommState = state.call(_made, world, ask, here, there)
         return made
@@ -230,7 +230,7 @@ def merge(state: CommState, high: bool) -> CommState:
     own, other = communicator.own, communicator.procs
     first = said < theirs[0] if said != theirs[0] else own[0].rank < other[0].rank
     members = [*own, *other] if first else [*other, *own]
-    ask = _asking(communicator)
+    ask = asking(communicator)
     made: CommState = state.call(agree_on_communicator, state.world, ask, Intracomm, members)
     return made
 
@@ -240,17 +240,6 @@ def _made(world: World, ask: Ask, own: Sequence[Proc], procs: Sequence[Proc]) ->
     from ompy.mpi.communicators.intercomm import Intercomm
 
     return agree_on_communicator(world, ask, Intercomm, procs, own)
-
-
-def _asking(communicator: Communicator) -> Ask:
-    """What asks the members of both groups of a communicator."""
-    tag = communicator.order.tag()
-    return partial(_everybody, partial(exchange_between, communicator, tag))
-
-
-def _everybody(ask: Any, said: bytes) -> list[bytes]:
-    """What the members of both groups say."""
-    return list(chain(*ask(said)))
 
 
 class Leaders:

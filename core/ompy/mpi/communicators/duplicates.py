@@ -245,7 +245,7 @@ def _begin(state: CommState, give: Callable[[CommState], object]) -> Operation:
         MPIError: that cannot be begun.
     """
     coll = state.collectives()
-    if coll.begins("allgather"):  # the module serves no communicator between two groups
+    if coll.begins("allgather") and not state.communicator.between:
         begun: Duplication = Duplication(state, give)
         begun.begin()
         return begun

@@ -16,6 +16,7 @@ from ompy.mpi.communicators.context_agreement import (
     exchange_words,
     release_context,
 )
+from ompy.mpi.communicators.uniting import unite
 from ompy.mpi.state import CommState, World
 
 
@@ -99,6 +100,8 @@ def with_context(
     """A communicator with an id that was agreed on, and one for its line (`recovery.py`) or -1."""
     try:
         made = world.process.communicator(number, procs, "", own, line)
+        if made.between:
+            made.uniting = partial(unite, world)
     finally:
         release_context(world, number)
         release_context(world, line)

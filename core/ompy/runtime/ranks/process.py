@@ -204,10 +204,33 @@ class RankProcess:
     def _line(self, context_id: int, between: Communicator) -> Communicator:
         """A communicator of both groups of another one, for messages of the PML alone."""
         procs = sorted((*between.procs, *between.own), key=lambda proc: proc.rank)
-        line = Communicator(self.context, self.pml, context_id, procs, between.name)
-        self.pml.add_communicator(line)
-        self.communicators[context_id] = line
-        return line
+        return self._beneath(context_id, between, procs)
+
+    def _beneath(
+        self, context_id: int, between: Communicator, procs: Sequence[Proc]
+    ) -> Communicator:
+        """A communicator of both groups of another one, which no program knows of."""
+        made = Communicator(self.context, self.pml, context_id, procs, between.name)
+        self.pml.add_communicator(made)
+        self.communicators[context_id] = made
+        return made
+
+    def unite(self, context_id: int, between: Communicator) -> Communicator:
+        """A communicator of both groups of another one, the first group before the second.
+
+        Its collective calls are those of the other one, and it goes with that.
+
+        Args:
+            context_id: the id.
+            between: the other.
+        """
+        own, procs = between.own, between.procs
+        members = [*own, *procs] if between.first() is own[0] else [*procs, *own]
+        made = self._beneath(context_id, between, members)
+        made.order = between.order
+        made.selecting = self._select_colls
+        between.united = made
+        return made
 
     def _offer(self, component: CollComponent, communicator: Communicator) -> Offer:
         """A component's coll module; one that fails once is not asked again."""
@@ -278,6 +301,8 @@ class RankProcess:
             self.calls_ended += communicator.balance()
             self.pml.remove_communicator(communicator)
             self.communicators.pop(communicator.context_id, None)
+        if communicator.united is not None:
+            self._release_now(communicator.united)
 
     def finalize(self) -> None:
         """Deliver what was accepted and close everything. Harmless the second time.
