@@ -39,7 +39,7 @@ SIZES: Final = "8,8192,1048576"  # bytes; arbitrary: eager, a few fragments, ren
 # each a run of its own: where a peer crashes, as Open MPI 5.0.11 in an Allgatherv_init of 8 KiB, it
 # goes on after that row
 FAMILIES: Final = (
-    "messages,persistent,requests,collectives,started,alone,windows,created,dynamic,"
+    "messages,persistent,requests,collectives,started,alone,between,windows,created,dynamic,"
     "handles,files,sessions,questions"
 )
 LONGEST: Final = 240  # s; arbitrary: a run that takes longer hangs

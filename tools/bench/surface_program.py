@@ -25,6 +25,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 from mpi4py import MPI
 
 from tools.bench.surface_rows import (
+    between,
     buffers,
     collectives,
     files,
@@ -46,6 +47,7 @@ FAMILIES: Final[dict[str, Callable[[Any], Iterator[Row]]]] = {
     "collectives": collectives.rows,
     "started": collectives.started_rows,
     "alone": collectives.alone_rows,
+    "between": between.rows,
     "buffers": buffers.rows,
     "windows": windows.rows,
     "created": windows.created_rows,

@@ -259,6 +259,7 @@ HOT: Final = {
     "ompy_components.btl.usnic.statistics": OFTEN,
     "ompy_components.coll.inter.edges": OFTEN,
     "ompy_components.coll.inter.module": BUSY,
+    "ompy_components.coll.inter.reducing": OFTEN,
     "ompy_components.coll.self.module": BUSY,
     "ompy_components.coll.sm.blocks": BUSIEST,
     "ompy_components.coll.sm.board": BUSIEST,

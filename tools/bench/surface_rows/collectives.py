@@ -198,10 +198,10 @@ def alone_rows(comm: Any) -> Iterator[Row]:
 
 def _all_rows(comm: Any) -> Iterator[Row]:
     for base, variants in BUFFERS.items():
-        yield from _forms("Comm", comm, base, variants)
+        yield from form_rows("Comm", comm, base, variants)
     ring = comm.Create_cart([comm.size], periods=[True])
     for base, arguments in NEIGHBOURS.items():
-        yield from _forms("Topocomm", ring, base, {"": arguments})
+        yield from form_rows("Topocomm", ring, base, {"": arguments})
     for base in ("neighbor_allgather", "neighbor_alltoall"):
         items = [17] * (2 if base.endswith("alltoall") else 1)
         given = items if base.endswith("alltoall") else 17
@@ -225,7 +225,15 @@ def _all_rows(comm: Any) -> Iterator[Row]:
 ITEM: Final = {"name": "field", "step": 3, "values": [0.5, 1.5, 2.5]}
 
 
-def _forms(kind: str, comm: Any, base: str, variants: dict[str, Arguments]) -> Iterator[Row]:
+def form_rows(kind: str, comm: Any, base: str, variants: dict[str, Arguments]) -> Iterator[Row]:
+    """The rows of a call on buffers: blocking, nonblocking and persistent.
+
+    Args:
+        kind: the class that has it.
+        comm: whose call it is.
+        base: its name.
+        variants: its arguments, by what is said of them behind its name.
+    """
     for pattern, case, runner in FORMS:
         spelt = base.lower() if case else base
         method = pattern.format(spelt)

@@ -11,7 +11,7 @@ from ompy.data.message import Blocks, Message, equal_blocks, message_of
 from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.frameworks.communicator import Communicator
 
-NOTHING = memoryview(bytearray())
+from ompy_components.coll.inter.reducing import NOTHING, Operands, one_block
 
 
 @cclass
@@ -101,19 +101,37 @@ class EdgesBetween:
             return self.nothing, self._empty, self.nobody
         return send, self._empty, self._to_member(root)
 
-    def along(self, operation: str, arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-        """A call as one of both groups together: its name, and its arguments."""
+    @ccall
+    def along_with(
+        self, operation: str, arguments: tuple[Any, ...], operands: Operands | None
+    ) -> tuple[str, tuple[Any, ...]]:
+        """A call as one of both groups together: its name, and its arguments.
+
+        Args:
+            operation: one of `OPERATIONS`.
+            arguments: of its call.
+            operands: of a reduction; None where this member combines nothing.
+        """
+        if operands is not None:
+            if operation == "reduce":
+                return "neighbor_allgather", (self.nothing, operands.blocks, self.from_others)
+            return "neighbor_allgather", (arguments[0], operands.blocks, self.across)
+        if operation == "reduce":
+            return "neighbor_allgather", self.gather(arguments[0], None, arguments[3])
+        return self._without_operands(operation, arguments)
+
+    @cfunc
+    def _without_operands(
+        self, operation: str, arguments: tuple[Any, ...]
+    ) -> tuple[str, tuple[Any, ...]]:
+        """The same of what is no reduction."""
         if operation == "barrier":
             return operation, arguments
-        if operation in {"allgather", "alltoall"}:
-            return f"neighbor_{operation}", (*arguments, self.across)
+        first, second = arguments[0], arguments[1]
+        if operation == "bcast":
+            return "neighbor_allgather", self.broadcast(first, second)
+        if operation == "gather":
+            return "neighbor_allgather", self.gather(first, second, arguments[2])
         if operation == "scatter":
-            return "neighbor_alltoall", self.scatter(*arguments)
-        given = self.broadcast(*arguments) if operation == "bcast" else self.gather(*arguments)
-        return "neighbor_allgather", given
-
-
-@ccall
-def one_block(message: Message) -> Blocks:
-    """A message as the only block."""
-    return equal_blocks(message.memory, message.origin, message.count, message.layout, 1)
+            return "neighbor_alltoall", self.scatter(first, second, arguments[2])
+        return f"neighbor_{operation}", (first, second, self.across)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ompy import raw
 from ompy.compiled import U64, ccall, cclass, cfunc
 from ompy.data.constants import PROC_NULL, ROOT
-from ompy.data.convertor import allocate_memory, scratch_memory
-from ompy.data.layout import BYTES, Layout
-from ompy.data.message import Blocks, Message, equal_blocks
+from ompy.data.convertor import allocate_memory
+from ompy.data.layout import Layout
+from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.data.packed import to_send
 from ompy.data.request import Request
@@ -38,13 +37,20 @@ from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.frameworks.collectives.schedule import Schedule, Steps
 from ompy.frameworks.communicator import Communicator
 
-from ompy_components.coll.inter.edges import NOTHING, EdgesBetween, one_block
+from ompy_components.coll.inter.edges import EdgesBetween
+from ompy_components.coll.inter.reducing import (
+    NOTHING,
+    Operands,
+    PreparedReduction,
+    ReducingCall,
+    combine_in_order,
+    operands_of,
+)
 
 # calls that go by messages first; arbitrary: so many take as long as to make memory
 WITHOUT_MEMORY: Final = 8
 BY_MESSAGES: Final = -9  # number of a persistent request without memory; arbitrary, nobody else's
-# what is begun through memory; the others' results are combined where they come as messages
-BEGUN: Final = frozenset({"barrier", "bcast", "scatter", "gather", "allgather", "alltoall"})
+REDUCTIONS: Final = frozenset({"reduce", "allreduce", "reduce_scatter"})
 
 
 @cclass
@@ -142,11 +148,8 @@ class Inter(CollModule):
         both: SelectedColl | None = self._through_memory()
         if both is None:
             self._complete(TAG_REDUCE, self.schedule_reduce, send, receive, operation, root)
-        elif receive is not None:
-            size: int = receive.size
-            self._reduce(both, None, receive, operation, size, 0)
         else:
-            both.neighbor_allgather(*self._edges.gather(send, None, root))
+            self._reduce(both, "reduce", (send, receive, operation, root))
 
     def allreduce(self, send: Message | None, receive: Message, operation: Operation) -> None:
         """Each group's data to each of the other, who combine them in the order of ranks."""
@@ -154,7 +157,7 @@ class Inter(CollModule):
         if both is None:
             self._complete(TAG_ALLREDUCE, self.schedule_allreduce, send, receive, operation)
         else:
-            self._reduce(both, send, receive, operation, receive.size, 0)
+            self._reduce(both, "allreduce", (send, receive, operation))
 
     def reduce_scatter(
         self, send: Message | None, receive: Message, counts: list[int], operation: Operation
@@ -165,49 +168,42 @@ class Inter(CollModule):
             plan = self.schedule_reduce_scatter
             self._complete(TAG_REDUCE_SCATTER, plan, send, receive, counts, operation)
         else:
-            element: int = receive.layout.size
-            start: int = sum(counts[: self.communicator.rank]) * element
-            self._reduce(both, send, receive, operation, sum(counts) * element, start)
+            self._reduce(both, "reduce_scatter", (send, receive, counts, operation))
 
     @cfunc
-    def _reduce(
-        self,
-        both: SelectedColl,
-        send: Message | None,
-        receive: Message,
-        operation: Operation,
-        size: int,
-        start: int,
-    ) -> None:
-        """Combine a part of what each of the other group gives.
+    def _reduce(self, both: SelectedColl, operation: str, arguments: tuple[Any, ...]) -> None:
+        """Take the operands along the edges, and combine them."""
+        operands: Operands | None = self._operands(operation, arguments)
+        _, given = self._edges.along_with(operation, arguments, operands)
+        both.neighbor_allgather(*given)
+        if operands is not None:
+            operands.combine()
+
+    @cfunc
+    def _operands(self, operation: str, arguments: tuple[Any, ...]) -> Operands | None:
+        """What this member combines; None if nothing.
 
         Args:
-            both: the collectives of both groups.
-            send: what this member gives; None for nothing.
-            receive: room for the part.
-            operation: what combines them.
-            size: bytes of what each gives.
-            start: where the part begins in it.
+            operation: one of `OPERATIONS`.
+            arguments: of its call.
         """
-        operation.check_layout(receive.layout)
+        if operation not in REDUCTIONS or arguments[1] is None:
+            return None
+        receive: Message = arguments[1]
         others: int = self.communicator.size
-        alone: bool = others == 1 and size == receive.size  # nothing is combined
-        heard = NOTHING if alone else scratch_memory(size * others)
-        blocks = one_block(receive) if alone else equal_blocks(heard, 0, size, BYTES, others)
-        blocks.must_fill = True
-        if send is None:
-            both.neighbor_allgather(self._edges.nothing, blocks, self._edges.from_others)
-        else:
-            both.neighbor_allgather(send, blocks, self._edges.across)
-        if not alone:
-            _combine_in_order(heard, size, start, receive, operation)
+        if operation != "reduce_scatter":
+            return operands_of(receive, arguments[2], others, receive.size, 0)
+        counts: list[int] = arguments[2]
+        element: int = receive.layout.size
+        start: int = sum(counts[: self.communicator.rank]) * element
+        return operands_of(receive, arguments[3], others, sum(counts) * element, start)
 
     # --- nonblocking calls
 
     @classmethod
     def offers_begin(cls, operation: str) -> bool:
         """Those that are begun through memory, once there is some."""
-        return operation in BEGUN
+        return cls.offers_schedule(operation)
 
     @ccall
     def begin(
@@ -217,8 +213,10 @@ class Inter(CollModule):
         both: SelectedColl | None = self._together
         if both is None or kept == BY_MESSAGES:
             return None
-        along, given = self._edges.along(operation, arguments)
-        return both.begin_operation(along, tag, given, word, kept)
+        operands: Operands | None = self._operands(operation, arguments)
+        along, given = self._edges.along_with(operation, arguments, operands)
+        begun = both.begin_operation(along, tag, given, word, kept)
+        return begun if operands is None else ReducingCall(operands, begun)
 
     def keep_call(self, operation: str) -> int:
         """The number of a persistent request among those of both groups together."""
@@ -232,8 +230,10 @@ class Inter(CollModule):
         """What starts a persistent request of both groups together."""
         if self._together is None or kept == BY_MESSAGES:
             return None
-        along, given = self._edges.along(operation, arguments)
-        return self._together.prepare_call(along, given, tag, word, kept)
+        operands: Operands | None = self._operands(operation, arguments)
+        along, given = self._edges.along_with(operation, arguments, operands)
+        made = self._together.prepare_call(along, given, tag, word, kept)
+        return made if operands is None or made is None else PreparedReduction(operands, made)
 
     def take_no_part(self) -> Request | None:
         """Say so where both groups are together."""
@@ -312,7 +312,7 @@ class Inter(CollModule):
         if receive is not None:
             size = receive.size
             heard = yield from _heard(exchange, receive.layout, operation, size)
-            _combine_in_order(heard, size, 0, receive, operation)
+            combine_in_order(heard, size, 0, receive, operation)
         elif send is not None:
             exchange.send(to_send(send), root)
             yield
@@ -325,7 +325,7 @@ class Inter(CollModule):
         size = receive.size
         _send_to_all(exchange, to_send(send))
         heard = yield from _heard(exchange, receive.layout, operation, size)
-        _combine_in_order(heard, size, 0, receive, operation)
+        combine_in_order(heard, size, 0, receive, operation)
 
     def schedule_reduce_scatter(
         self,
@@ -341,7 +341,7 @@ class Inter(CollModule):
         size, start = sum(counts) * element, sum(counts[: exchange.rank]) * element
         _send_to_all(exchange, to_send(send))
         heard = yield from _heard(exchange, receive.layout, operation, size)
-        _combine_in_order(heard, size, start, receive, operation)
+        combine_in_order(heard, size, start, receive, operation)
 
 
 def _share_a_host(between: Communicator) -> bool:
@@ -366,32 +366,3 @@ def _heard(exchange: Exchange, layout: Layout, operation: Operation, size: int) 
         exchange.receive(heard[member * size : (member + 1) * size], member)
     yield
     return heard
-
-
-@cfunc
-def _combine_in_order(
-    heard: memoryview, size: int, start: int, receive: Message, operation: Operation
-) -> None:
-    """Combine a part of what members have given, in the order of their ranks.
-
-    Args:
-        heard: what they gave, side by side; it is changed.
-        size: bytes of each.
-        start: where the part begins.
-        receive: room for it.
-        operation: what combines them.
-    """
-    layout: Layout = receive.layout
-    part: int = receive.count * layout.size
-    if not part:
-        return
-    last: int = raw.size(heard) - size + start
-    left: int = last - size
-    while left >= 0:  # `left op right` is stored in the right one
-        operation.combine(layout, heard, left, heard, last, part)
-        left -= size
-    to: int = receive.place()
-    if to >= 0:
-        raw.copy(receive.memory, to, heard, last, part)
-    else:
-        receive.store(heard[last : last + part])
