@@ -31,6 +31,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
+from ompy.runtime.ranks.descendants import die_with_parent
+
 from tools.repository import ROOT, commit_name
 from tools.sweep import parts
 from tools.sweep.parts import Sums
@@ -252,7 +254,8 @@ def run_shard(
     Exit 1 when one fails, or with `keep_going` the next.
     """
     found = Shard()
-    with ProcessPoolExecutor(jobs, get_context("fork")) if jobs > 1 else nullcontext() as pool:
+    fork, dying = get_context("fork"), partial(die_with_parent, os.getpid())  # also when killed
+    with ProcessPoolExecutor(jobs, fork, dying) if jobs > 1 else nullcontext() as pool:
         worlds = {
             number: pool.submit(timed, what.run, number).result
             if pool

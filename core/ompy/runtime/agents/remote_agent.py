@@ -19,7 +19,12 @@ from ompy.runtime.agents.agent_start import BANNER
 from ompy.runtime.connections.control import Kind, encode
 from ompy.runtime.connections.frame_io import send_all
 from ompy.runtime.connections.pipes import Connection, PipePair
-from ompy.runtime.ranks.descendants import become_subreaper, control_process, kill_descendants
+from ompy.runtime.ranks.descendants import (
+    become_subreaper,
+    control_process,
+    die_with_parent,
+    kill_descendants,
+)
 from ompy.runtime.ranks.warm import WarmStart
 
 if TYPE_CHECKING:
@@ -28,7 +33,6 @@ if TYPE_CHECKING:
     from ompy.runtime.ranks.forked import ForkedRank
 
 _SET_NAME: Final = 15  # Linux PR_SET_NAME
-_SET_PDEATHSIG: Final = 1  # Linux PR_SET_PDEATHSIG
 _GUARD_NAME: Final = b"ompy-guard"
 
 
@@ -58,7 +62,7 @@ def _be_agent(guard: int) -> ForkedRank:
     """
     warm = WarmStart()
     signal.signal(signal.SIGTERM, end_at_once)
-    control_process(_SET_PDEATHSIG, signal.SIGTERM)
+    die_with_parent(guard, signal.SIGTERM)
     channel = PipePair(os.dup(0), os.dup(1))
     connection: Connection = channel
     proof: AgentProof | None = None

@@ -16,19 +16,19 @@ import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import IO, Final, NoReturn
 
 from ompy.runtime.connections.credentials import CredentialError, credentials
 from ompy.runtime.dialing.dialer import UNREACHED, carry_bytes, reach_agent, tell_user
 from ompy.runtime.dialing.greeting import make_call
 from ompy.runtime.launching.launchers import SECRET
-from ompy.runtime.ranks.descendants import control_process
+from ompy.runtime.ranks.descendants import die_with_parent
 from ompy.runtime.ranks.environment import OWN_CODE
 
 LISTENS: Final = "ompy-agent listens at port "  # what `ompy agent --port 0` says
 PATIENCE_S: Final = 120  # arbitrary: between the agent's first word and our call
 GRACE_S: Final = 5.0  # arbitrary: an agent ends its ranks within seconds, and its launcher with it
-_SET_PDEATHSIG: Final = 1  # Linux PR_SET_PDEATHSIG
 
 
 def waiting_words(python: str = "") -> list[str]:
@@ -51,12 +51,8 @@ def main() -> NoReturn:
     host, *command, name, secret = sys.argv[1:]
     parent = os.getpid()
 
-    def end_with_us() -> None:
-        """SIGTERM, as it has to end what it has started elsewhere."""
-        control_process(_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:
-            os.kill(os.getpid(), signal.SIGTERM)
-
+    # SIGTERM, as it has to end what it has started elsewhere
+    end_with_us = partial(die_with_parent, parent, signal.SIGTERM)
     starter = subprocess.Popen(  # noqa: S603 - what the user asked for
         command,
         stdin=subprocess.DEVNULL,

@@ -32,11 +32,11 @@ def become_subreaper() -> None:
     control_process(_SET_CHILD_SUBREAPER, 1)
 
 
-def die_with_parent(parent: int) -> None:
-    """Called in a forked child: be killed when the process `parent`, which forked it, dies."""
-    control_process(_SET_PDEATHSIG, signal.SIGKILL)
+def die_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
+    """Called in a forked child: get a signal when the process `parent`, which forked it, dies."""
+    control_process(_SET_PDEATHSIG, number)
     if os.getppid() != parent:  # it died before the line above
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), number)
 
 
 def descendants() -> list[int]:
