@@ -5,6 +5,7 @@ Each makes the call as a program would, and returns what came of it in values th
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -133,6 +134,8 @@ def _made(name: str, comm: Any) -> Any:
         "Split_type": lambda: comm.Split_type(MPI.COMM_TYPE_SHARED),
         "Create_cart": lambda: comm.Create_cart([comm.size]),
         "Sub": lambda: comm.Sub([True]),
+        "Shrink": comm.Shrink,
+        "Ishrink": lambda: _waited(comm.Ishrink()),
     }
     made = calls[name]()
     found = made.size, made.rank
@@ -144,6 +147,14 @@ def _waited(begun: tuple[Any, Any]) -> Any:
     made, request = begun
     request.Wait()
     return made
+
+
+def _agreed(name: str, comm: Any) -> Any:
+    flag = array("i", [6 | comm.rank])
+    if name == "Agree":
+        return comm.Agree(flag[0])
+    comm.Iagree(flag).Wait()
+    return flag[0]
 
 
 def _window(name: str, comm: Any) -> Any:
@@ -172,7 +183,11 @@ def every_call() -> dict[str, Call]:
         if name.startswith("Win."):
             way = _in_window if name in {"Win.Fence", "Win.Free"} else _window
             made[name] = partial(way, name.removeprefix("Win.") if way is _in_window else name)
-        elif name in {"Dup", "Idup", "Sub"} or name.startswith(("Create", "Split")):
+        elif name in {"Agree", "Iagree"}:
+            made[name] = partial(_agreed, name)
+        elif name in {"Dup", "Idup", "Sub", "Shrink", "Ishrink"} or name.startswith(
+            ("Create", "Split")
+        ):
             made[name] = partial(_made, name)
         elif name[0].islower():
             _both_roots(made, name, partial(_objects, name))

@@ -24,11 +24,12 @@ from tests.support.worlds import virtual
 COUNT = 3
 # of one group only, or not of a communicator between two
 ONE_GROUP = ("scan", "exscan", "neighbor", "create", "split", "dup", "sub", "win.")
+WITHOUT_BUFFERS = ("agree", "shrink")
 BUFFERS = [
     name
     for name in KINDS
     if name[0].isupper()
-    and not name.lower().removeprefix("i").startswith(ONE_GROUP)
+    and not name.lower().removeprefix("i").startswith((*ONE_GROUP, *WITHOUT_BUFFERS))
     and name not in BETWEEN_GROUPS
 ]
 OBJECTS = [name for name in KINDS if name[0].islower() and not name.startswith(ONE_GROUP)]

@@ -177,7 +177,7 @@ class Inter(CollModule):
         _, given = self._edges.along_with(operation, arguments, operands)
         both.neighbor_allgather(*given)
         if operands is not None:
-            operands.combine()
+            operands.combine_all()
 
     @cfunc
     def _operands(self, operation: str, arguments: tuple[Any, ...]) -> Operands | None:

@@ -63,7 +63,7 @@ class Operands:
         self.blocks.must_fill = True
 
     @ccall
-    def combine(self) -> None:
+    def combine_all(self) -> None:
         """Combine what has come into the room, in the order of ranks."""
         if not self._alone:
             combine_in_order(self._heard, self._size, self._start, self._receive, self._operation)
@@ -136,7 +136,7 @@ class ReducingCall(Deferred):
             self.fail(coming.error, coming.detail)
             return
         try:
-            self._operands.combine()
+            self._operands.combine_all()
         except MPIError as problem:
             self.fail(problem.code, problem.detail)
         except Exception as problem:  # of a user's function; the API ends the job

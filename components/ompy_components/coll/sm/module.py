@@ -70,6 +70,7 @@ BY_MESSAGES: Final = frozenset(
         "exscan",
         "Create_dist_graph",
         "Create_intercomm",
+        "Iagree",
         "Sub",
         "File.Iread_all",
         "File.Iwrite_all",
@@ -83,10 +84,11 @@ BY_MESSAGES: Final = frozenset(
 # nonblocking calls, and the operations that they begin
 BEGUN: Final = {
     "Idup": "allgather",
+    "Ishrink": "allgather",
     **{
         name: name[1:].removesuffix("_block").rstrip("vw")
         for name in KINDS
-        if name[0] == "I" and name != "Idup"
+        if name[0] == "I" and name not in ("Idup", "Ishrink", "Iagree")
     },
 }
 _UNKNOWN: Final = UNKNOWN  # of this module: a number in C where it is compiled

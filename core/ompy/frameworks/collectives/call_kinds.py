@@ -104,6 +104,11 @@ NAMES: Final[tuple[str, ...]] = (
     "Spawn",
     "Accept",
     "Connect",
+    # of members that may die
+    "Agree",
+    "Iagree",
+    "Shrink",
+    "Ishrink",
 )
 KIND_BITS: Final = 7  # of a tag; arbitrary: enough for the names
 # of a call that only some members make, which do not number it: `Create_group`

@@ -371,10 +371,7 @@ class Communicators(CommBase):
 
     def Is_revoked(self) -> bool:
         """Whether it has been revoked."""
-        from ompy.mpi.communicators.survival import recovery_of
-
         state = self._state()
-        recovery_of(state, "Is_revoked")
         state.world.engine.progress()
         return state.revoked
 

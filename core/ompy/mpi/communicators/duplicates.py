@@ -111,6 +111,19 @@ def begin_duplicate(original: Handle, info: Info | None) -> tuple[Handle, Reques
         inheritance.give_to(made)
         handle._inner = made
 
+    return handle, begin_communicator(state, give)
+
+
+def begin_communicator(state: CommState, give: Callable[[CommState], object]) -> Request:
+    """Begin to make a communicator of the same members, in a call that all of them have begun.
+
+    Args:
+        state: the communicator.
+        give: called with the new one before the request is complete.
+
+    Raises:
+        MPIException: that cannot be begun.
+    """
     line = state.communicator.context.direct
     made_ones: list[CommState] = []
     try:
@@ -122,7 +135,8 @@ def begin_duplicate(original: Handle, info: Info | None) -> tuple[Handle, Reques
             started.notify(lambda: list(map(give, made_ones)))
     except MPIError as problem:
         raise state.raised(problem) from problem.__cause__
-    return handle, plain_handle(Request, collective_state(state, started, None))
+    made: Request = plain_handle(Request, collective_state(state, started, None))
+    return made
 
 
 @cclass
@@ -269,9 +283,4 @@ def _duplicate_in_steps(
     if communicator.between and world.context.recovery is not None:
         line = yield from agree_in_steps(world, ask)
     own: Any = communicator.own if communicator.between else None
-    try:
-        made = world.process.communicator(number, communicator.procs, "", own, line)
-    finally:
-        release_context(world, number)
-        release_context(world, line)
-    give(CommState(world, made, state.api))
+    give(with_context(world, number, line, state.api, communicator.procs, own))

@@ -1,7 +1,8 @@
 """Going on after members of a communicator have died: revoking, agreeing, shrinking.
 
-What is below is `ompy.frameworks.fault_tolerance.recovery`; without `mpi_ft_enable` there is
-nothing of it.
+What is below is `ompy.frameworks.fault_tolerance.recovery`. Without `mpi_ft_enable` there is
+nothing of it: nobody dies, `Agree` and `Shrink` are those of `agreeing.py`, and `Revoke` is
+refused.
 
 Members *agree* on small values: each says one, and all that live get what all have said that were
 there. `Agree` makes of it the flags' AND, and an error if one of them does not know yet that
@@ -26,6 +27,8 @@ from ompy.data.request import Request as Operation
 from ompy.frameworks.collectives.values import pack_values, unpack_values
 from ompy.frameworks.direct import AGREED, DEATHS
 from ompy.frameworks.proc import Proc
+from ompy.mpi.communicators import agreeing
+from ompy.mpi.communicators.agreeing import INT
 from ompy.mpi.communicators.context_agreement import agree_in_steps, release_context
 from ompy.mpi.communicators.group import Group
 from ompy.mpi.communicators.group_state import EMPTY_GROUP, GroupState
@@ -38,7 +41,6 @@ from ompy.mpi.unsupported import not_enabled
 if TYPE_CHECKING:
     from ompy.frameworks.fault_tolerance.recovery import Channel, Recovery
 
-INT: Final = "i"  # a flag is a C int, as the standard has it
 # what members say begins with the call in which they say it
 AGREE: Final = b"A"
 SHRINK: Final = b"S"
@@ -75,8 +77,10 @@ def _note_untried(state: CommState, what: str) -> None:
 
 def failed_group(state: CommState) -> Group:
     """The members that are known to have died, in the order of the news."""
-    _, channel = recovery_of(state, "Get_failed")
     world = state.world
+    if world.context.recovery is None:
+        return Group._adopt(EMPTY_GROUP)
+    _, channel = recovery_of(state, "Get_failed")
     world.engine.progress()
     world.engine.glance()
     found = GroupState(channel.failed, world.context.me, world)
@@ -96,10 +100,12 @@ def acknowledge_failed(state: CommState, most: int | None) -> int:
     Raises:
         MPIException: ERR_ARG, a negative number.
     """
+    if most is not None and index(most) < 0:
+        raise state.fail(ERR_ARG, f"{most} members cannot be acknowledged")
+    if state.world.context.recovery is None:
+        return 0
     _, channel = recovery_of(state, "Ack_failed")
     wanted = len(channel.failed) if most is None else index(most)
-    if wanted < 0:
-        raise state.fail(ERR_ARG, f"{wanted} members cannot be acknowledged")
     with state.world.engine.lock:
         channel.acknowledged = max(channel.acknowledged, min(wanted, len(channel.failed)))
         state.communicator.pml.resume_receives(state.communicator)
@@ -148,7 +154,10 @@ def agree_on_flag(state: CommState, flag: int) -> int:
         MPIException: ERR_PROC_FAILED, at all of them: one has died that not all of them had
             acknowledged.
     """
-    made = FlagAgreement(state, whole_number(flag))
+    number = whole_number(flag)
+    if state.world.context.recovery is None:
+        return agreeing.agree_on_flag(state, number)
+    made = FlagAgreement(state, number)
     state.world.engine.wait(made.agreement)
     found, problem = made.outcome()
     if problem is not None:
@@ -169,6 +178,8 @@ def begin_to_agree(state: CommState, flag: Any) -> Request:
     view = memoryview(flag).cast("B")
     if view.nbytes != array(INT).itemsize or view.readonly:
         raise ValueError(f"expecting a writable buffer of one int, got {view.nbytes} bytes")
+    if state.world.context.recovery is None:
+        return agreeing.begin_to_agree(state, view.cast(INT))
     _note_untried(state, AGREED)
     made = FlagAgreement(state, view.cast(INT)[0])
     operation = Operation()
@@ -192,6 +203,8 @@ def shrink_state(state: CommState) -> CommState:
     Raises:
         MPIException: there is no context id left.
     """
+    if state.world.context.recovery is None:
+        return agreeing.shrink_state(state, _api_of(state))
     steps = _shrink_in_steps(state)
     try:
         while True:
@@ -208,6 +221,8 @@ def begin_to_shrink(state: CommState, give: Callable[[CommState], object]) -> Re
         state: the communicator.
         give: called with the new one when the request completes.
     """
+    if state.world.context.recovery is None:
+        return agreeing.begin_to_shrink(state, _api_of(state), give)
     recovery, _ = recovery_of(state, "Ishrink")
     _note_untried(state, AGREED)
     steps, operation = _shrink_in_steps(state), Operation()
