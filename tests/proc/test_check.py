@@ -326,6 +326,9 @@ WRONG: Final = {
     "a nonblocking duplicate": Wrong(
         "leak", {1}, "copy, r = comm.Idup()\nr.Wait()\ncopy.barrier()"
     ),
+    "a nonblocking communicator of those who live": Wrong(
+        "leak", {1}, "rest, r = comm.Ishrink()\nr.Wait()\nrest.barrier()"
+    ),
     "a datatype": Wrong("leak", {1}, "kind = MPI.INT.Create_vector(2, 1, 2).Commit()"),
     "a file that is never closed": Wrong(
         "leak", {1}, "MPI.File.Open(comm, 'a.dat', MPI.MODE_CREATE | MPI.MODE_RDWR)"
@@ -465,6 +468,10 @@ RIGHT: Final = {
         "comm.Send(bytes(32), right)\nr.Wait()"
     ),
     "a nonblocking duplicate that is freed": "c, r = comm.Idup()\nr.Wait()\nc.barrier()\nc.Free()",
+    "agreement": (
+        "flag = array('i', [7])\nr = comm.Iagree(flag)\nr.Wait()\nassert comm.Agree(6) == 6\n"
+        "rest, r = comm.Ishrink()\nr.Wait()\nrest.Free()\ncomm.Shrink().Free()"
+    ),
     "a cancelled receive": "r = comm.Irecv(bytearray(8), left, 9)\nr.Cancel()\nr.Wait()",
     "an error that is caught": "try:\n  comm.send(1, 99)\nexcept MPI.Exception:\n  pass",
     "parts of a communicator": (

@@ -73,7 +73,7 @@ class Checker:
         comms: by state's id, a communicator's number and its state, kept as long as it lives.
         synchronous: standard sends wait for their receives.
         handles: what has to be freed: by state's id, (what it is, site, call, state).
-        duplicates: communicators that `Idup` has begun to make: (handle, site, call).
+        duplicates: communicators that `Idup` or `Ishrink` has begun to make: (handle, site, call).
     """
 
     requests: Requests

@@ -31,6 +31,7 @@ _MAKING: Final = {
     "Spawn": "Spawn",
     "Spawn_multiple": "Spawn",
     "Shrink": "",
+    "Ishrink": "",
     "Create_group": "",
     "Create_from_group": "",
     "Create_from_groups": "",
@@ -60,14 +61,13 @@ def _make_comm(kind: str) -> Handler:
         if kind:
             check.write_event("coll", at, call, check.comm(comm), kind, -1, "", None, None, 0)
         result = original(comm, *args, **named)
-        made = result[0] if isinstance(result, tuple) else result
-        if kind == "Idup":
-            check.duplicates.append((made, at, call))  # null until its request is complete
-        elif isinstance(made, Comm) and made._inner is not None:
-            check.comm(made)
-            check.hold("communicator", at, call, made._inner)
         if isinstance(result, tuple):
-            check.requests.begun(result[1], at, call, "coll")
+            made, request = result
+            check.duplicates.append((made, at, call))  # null until its request is complete
+            check.requests.begun(request, at, call, "coll")
+        elif isinstance(result, Comm) and result._inner is not None:
+            check.comm(result)
+            check.hold("communicator", at, call, result._inner)
         return result
 
     return handler
