@@ -21,6 +21,7 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -177,10 +178,11 @@ def one_run(package: Package, launcher: Sequence[str], python: str) -> tuple[str
     }
     begin = time.perf_counter()
     try:
-        done = subprocess.run(
-            [*start, python, *words], capture_output=True, text=True, timeout=PATIENCE,
-            check=False, env=environment,
-        )  # fmt: skip
+        with tempfile.TemporaryDirectory() as folder:  # some write what nobody asked for
+            done = subprocess.run(
+                [*start, python, *words], capture_output=True, text=True, timeout=PATIENCE,
+                check=False, env=environment, cwd=folder,
+            )  # fmt: skip
     except subprocess.TimeoutExpired:
         return f"hangs for {PATIENCE} s", PATIENCE
     seconds = time.perf_counter() - begin
