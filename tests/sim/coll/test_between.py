@@ -391,8 +391,12 @@ def test_different_amounts_for_one_reduction(form: str) -> None:
     assert ("where 16 are wanted" in third) is (form == "Allreduce")
 
 
+MISTAKEN = ["Bcast", "Gather", "Allreduce", "Barrier", "Ibcast", "allgather", "bcast"]
+MAKING = ["Split", "Dup", "Create"]
+
+
 @pytest.mark.parametrize("wrong", range(3))
-@pytest.mark.parametrize("call", ["Bcast", "Gather", "Allreduce", "Barrier", "Ibcast", "allgather"])
+@pytest.mark.parametrize("call", MISTAKEN + MAKING)
 def test_one_member_takes_no_part(call: str, wrong: int) -> None:
     """The others hear of it, and the next calls are right; also where memory was to be made."""
 
@@ -408,6 +412,10 @@ def test_one_member_takes_no_part(call: str, wrong: int) -> None:
             "Barrier": lambda: comm.Barrier() if takes_part else comm.Allreduce(given, room(3)),
             "Ibcast": lambda: comm.Ibcast(given, root).Wait(),
             "allgather": lambda: comm.allgather(1 if takes_part else (each for each in "")),
+            "Split": lambda: comm.Split(0 if takes_part else "x", 0).Free(),
+            "Dup": lambda: comm.Dup(None if takes_part else 7).Free(),
+            "Create": lambda: comm.Create(comm.group if takes_part else 7).Free(),
+            "bcast": lambda: comm.bcast(1, root if takes_part else 31),
         }
         try:
             calls[call]()
@@ -421,6 +429,8 @@ def test_one_member_takes_no_part(call: str, wrong: int) -> None:
         for turn in range(2 * EARLY):
             takes_part = side.rank != wrong or turn % 4 != 2
             said.append(attempt(comm, side, takes_part))
+            if turn % 4 == 3:
+                comm.Barrier()  # a root that runs ahead forgets
         comm.Barrier()
         total = room(1)
         comm.Allreduce(np.ones(1, "i8"), total)

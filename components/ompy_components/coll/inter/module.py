@@ -18,6 +18,7 @@ from ompy.data.operation import Operation
 from ompy.data.packed import to_send
 from ompy.data.request import Request
 from ompy.frameworks.coll import (
+    OPERATIONS,
     TAG_ALLGATHER,
     TAG_ALLREDUCE,
     TAG_ALLTOALL,
@@ -31,6 +32,8 @@ from ompy.frameworks.coll import (
     PreparedCall,
 )
 from ompy.frameworks.coll_base import neighbours
+from ompy.frameworks.collectives.call_kinds import KINDS
+from ompy.frameworks.collectives.call_order import name_of
 from ompy.frameworks.collectives.coll_selection import SelectedColl
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.neighbours import Neighbours
@@ -51,6 +54,22 @@ from ompy_components.coll.inter.reducing import (
 WITHOUT_MEMORY: Final = 8
 BY_MESSAGES: Final = -9  # number of a persistent request without memory; arbitrary, nobody else's
 REDUCTIONS: Final = frozenset({"reduce", "allreduce", "reduce_scatter"})
+
+
+def _operation(name: str) -> str:
+    """The operation of a call on buffers."""
+    plain = name.removesuffix("_init").lower()
+    plain = plain.removeprefix("i") if name[0] == "I" else plain
+    return plain.removesuffix("_block").rstrip("vw")
+
+
+# calls in which both groups share memory, where they do; those on objects go as messages
+THROUGH_MEMORY: Final = frozenset(
+    {
+        *("Agree", "Dup", "Merge", "Shrink", "Split"),
+        *(name for name in KINDS if name[0].isupper() and _operation(name) in OPERATIONS),
+    }
+)
 
 
 @cclass
@@ -236,8 +255,11 @@ class Inter(CollModule):
         return made if operands is None or made is None else PreparedReduction(operands, made)
 
     def take_no_part(self) -> Request | None:
-        """Say so where both groups are together."""
-        return None if self._together is None else self._together.take_no_part()
+        """Say so where both groups are together, of a call that is there."""
+        name = name_of(self.communicator.order.word)
+        if self._together is None or name not in THROUGH_MEMORY:
+            return None
+        return self._together.take_no_part()
 
     # --- the same by messages
 

@@ -40,6 +40,7 @@ from ompy.mpi.communicators.context_agreement import (
     Ask,
     exchange_between,
     exchange_values,
+    exchange_words_between,
     release_context,
 )
 from ompy.mpi.communicators.group import Group
@@ -185,7 +186,7 @@ def split(state: CommState, color: int, key: int) -> CommState | None:
     if color < 0 and color != UNDEFINED:
         raise state.fail(ERR_ARG, f"colour {color}: a colour is not negative, or UNDEFINED")
     said = _COLOR_KEY.pack(color, key, state.world.context.rank)
-    told = state.call(exchange_between, communicator, communicator.order.tag(), said)
+    told = state.call(exchange_words_between, communicator, communicator.order.tag(), said)
     here, there = (_of_color(state.world, values, color) for values in told)
     return _of_some(state, here, there)
 
@@ -224,7 +225,8 @@ def merge(state: CommState, high: bool) -> CommState:
 
     communicator = state.communicator
     said = HIGH if high else LOW
-    ours, theirs = state.call(exchange_between, communicator, communicator.order.tag(), said)
+    tag = communicator.order.tag()
+    ours, theirs = state.call(exchange_words_between, communicator, tag, said)
     if len({*ours}) > 1 or len({*theirs}) > 1:
         raise state.fail(ERR_ARG, "the members of one group give different values of high")
     own, other = communicator.own, communicator.procs

@@ -109,6 +109,24 @@ def exchange_between(
     return _complete_steps(exchange, between_in_steps(exchange, said), tell=True)
 
 
+def exchange_words_between(
+    communicator: Communicator, tag: int, said: bytes
+) -> tuple[list[bytes], list[bytes]]:
+    """As `exchange_between`, of values that have one size in all members.
+
+    No message is sent where both groups share memory.
+    """
+    united = communicator.united
+    coll = None if united is None else united.collectives()
+    found = None if coll is None else coll.exchange_words(said)
+    if found is None:
+        return exchange_between(communicator, tag, said)
+    here, there = communicator.own, communicator.procs
+    if communicator.first() is here[0]:
+        return found[: len(here)], found[len(here) :]
+    return found[len(there) :], found[: len(there)]
+
+
 def _complete_steps(exchange: Exchange, steps: Steps[Result], *, tell: bool) -> Result:
     """Take steps, waiting for each.
 

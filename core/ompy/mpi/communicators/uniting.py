@@ -10,7 +10,7 @@ from ompy.frameworks.communicator import Communicator
 from ompy.mpi.communicators.context_agreement import (
     Ask,
     agree_on_context,
-    exchange_between,
+    exchange_words_between,
     release_context,
 )
 from ompy.mpi.state import World
@@ -18,7 +18,9 @@ from ompy.mpi.state import World
 
 def asking(communicator: Communicator) -> Ask:
     """What asks the members of both groups of a communicator, in the call that it is in."""
-    return partial(everybody, partial(exchange_between, communicator, communicator.order.tag()))
+    return partial(
+        everybody, partial(exchange_words_between, communicator, communicator.order.tag())
+    )
 
 
 def everybody(ask: Callable[[bytes], tuple[list[bytes], list[bytes]]], said: bytes) -> list[bytes]:
