@@ -147,7 +147,7 @@ class CommState(AttributedState):
         attributes: by key, or None.
         info: hints, or None.
         topology: or None.
-        neighbours: of this member in it, when somebody has asked; else None.
+        neighbours: of this member in it, or in the other group, when somebody has asked; else None.
         buffers: attached to it for buffered sends, or None.
         locks: for calls that take several messages, by name.
         hidden: a duplicate for messages of Python packages on top, its last tag, and between groups

@@ -391,7 +391,17 @@ def test_different_amounts_for_one_reduction(form: str) -> None:
     assert ("where 16 are wanted" in third) is (form == "Allreduce")
 
 
-MISTAKEN = ["Bcast", "Gather", "Allreduce", "Barrier", "Ibcast", "allgather", "bcast"]
+MISTAKEN = [
+    "Bcast",
+    "Gather",
+    "Allreduce",
+    "Barrier",
+    "Ibcast",
+    "allgather",
+    "bcast",
+    "alltoall",
+    "gather",
+]
 MAKING = ["Split", "Dup", "Create"]
 
 
@@ -416,10 +426,15 @@ def test_one_member_takes_no_part(call: str, wrong: int) -> None:
             "Dup": lambda: comm.Dup(None if takes_part else 7).Free(),
             "Create": lambda: comm.Create(comm.group if takes_part else 7).Free(),
             "bcast": lambda: comm.bcast(1, root if takes_part else 31),
+            "alltoall": lambda: comm.alltoall([1] * (len(side.other) + 1 - takes_part)),
+            "gather": lambda: comm.gather(
+                1 if takes_part or not side.rank else (each for each in ""),
+                root if takes_part or side.rank else 31,
+            ),
         }
         try:
             calls[call]()
-        except (MPI.Exception, TypeError) as problem:
+        except (MPI.Exception, TypeError, ValueError) as problem:
             return type(problem).__name__
         return ""
 

@@ -8,6 +8,7 @@ from ompy.compiled import ccall, cclass, cfunc
 from ompy.data.constants import PROC_NULL, ROOT
 from ompy.data.layout import BYTES
 from ompy.data.message import Blocks, Message, equal_blocks, message_of
+from ompy.frameworks.collectives.group_edges import GroupEdges
 from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.frameworks.communicator import Communicator
 
@@ -15,57 +16,23 @@ from ompy_components.coll.inter.reducing import NOTHING, Operands, one_block
 
 
 @cclass
-class EdgesBetween:
-    """The neighbours of a member in each kind of call, by their ranks in both groups together.
+class EdgesBetween(GroupEdges):
+    """The edges of a member in both groups together, and calls along them.
 
     Attributes:
-        across: to each of the other group, and from each.
-        from_others: from each of the other group.
-        nobody: none: of the members of a root's group.
         nothing: what a member gives that has nothing to give.
-        to_others: to each of the other group.
     """
 
-    _first: int
     _empty: Blocks
-    _from_one: dict[int, Neighbours]
-    _to_one: dict[int, Neighbours]
-    across: Neighbours
-    from_others: Neighbours
-    nobody: Neighbours
     nothing: Message
-    to_others: Neighbours
     __slots__ = tuple(__annotations__)
 
     def __init__(self, between: Communicator) -> None:
         """Those of a communicator between two groups."""
         first = 0 if between.first() is between.procs[0] else len(between.own)
-        others = range(first, first + between.size)
-        self._first = first
+        GroupEdges.__init__(self, between.size, first)
         self._empty = equal_blocks(NOTHING, 0, 0, BYTES, 0)
-        self._from_one = {}
-        self._to_one = {}
-        self.across = Neighbours(others, others)
-        self.from_others = Neighbours(others, ())
         self.nothing = message_of(NOTHING, 0, 0, BYTES)
-        self.nobody = Neighbours((), ())
-        self.to_others = Neighbours((), others)
-
-    @cfunc
-    def _from_member(self, root: int) -> Neighbours:
-        """From one member of the other group."""
-        found: Neighbours | None = self._from_one.get(root)
-        if found is None:
-            found = self._from_one[root] = Neighbours((self._first + root,), ())
-        return found
-
-    @cfunc
-    def _to_member(self, root: int) -> Neighbours:
-        """To one member of the other group."""
-        found: Neighbours | None = self._to_one.get(root)
-        if found is None:
-            found = self._to_one[root] = Neighbours((), (self._first + root,))
-        return found
 
     @ccall
     def broadcast(self, message: Message, root: int) -> tuple[Message, Blocks, Neighbours]:
@@ -73,33 +40,28 @@ class EdgesBetween:
 
         The arguments are those of `CollModule.bcast`; those of the others likewise.
         """
+        edges = self.of_broadcast(root)
         if root == ROOT:
-            return message, self._empty, self.to_others
-        if root == PROC_NULL:
-            return self.nothing, self._empty, self.nobody
-        return self.nothing, one_block(message), self._from_member(root)
+            return message, self._empty, edges
+        return self.nothing, self._empty if root == PROC_NULL else one_block(message), edges
 
     @ccall
     def scatter(
         self, send: Blocks | None, receive: Message | None, root: int
     ) -> tuple[Blocks, Blocks, Neighbours]:
         """The same of a scatter; what a member gives is a block for each."""
-        if send is not None:
-            return send, self._empty, self.to_others
-        if receive is None:
-            return self._empty, self._empty, self.nobody
-        return self._empty, one_block(receive), self._from_member(root)
+        given = self._empty if send is None else send
+        room = self._empty if receive is None else one_block(receive)
+        return given, room, self.of_broadcast(root)
 
     @ccall
     def gather(
         self, send: Message | None, receive: Blocks | None, root: int
     ) -> tuple[Message, Blocks, Neighbours]:
         """The same of a gather."""
-        if receive is not None:
-            return self.nothing, receive, self.from_others
-        if send is None:
-            return self.nothing, self._empty, self.nobody
-        return send, self._empty, self._to_member(root)
+        given = self.nothing if send is None else send
+        room = self._empty if receive is None else receive
+        return given, room, self.of_gather(root)
 
     @ccall
     def along_with(

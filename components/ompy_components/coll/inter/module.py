@@ -38,9 +38,11 @@ from ompy.frameworks.collectives.coll_selection import SelectedColl
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.frameworks.collectives.schedule import Schedule, Steps
+from ompy.frameworks.collectives.unsized import UnsizedMessages
 from ompy.frameworks.communicator import Communicator
 
 from ompy_components.coll.inter.edges import EdgesBetween
+from ompy_components.coll.inter.objects import MessagesBetween
 from ompy_components.coll.inter.reducing import (
     NOTHING,
     Operands,
@@ -57,17 +59,17 @@ REDUCTIONS: Final = frozenset({"reduce", "allreduce", "reduce_scatter"})
 
 
 def _operation(name: str) -> str:
-    """The operation of a call on buffers."""
+    """The operation of a call."""
     plain = name.removesuffix("_init").lower()
     plain = plain.removeprefix("i") if name[0] == "I" else plain
     return plain.removesuffix("_block").rstrip("vw")
 
 
-# calls in which both groups share memory, where they do; those on objects go as messages
+# calls in which both groups share memory, where they do
 THROUGH_MEMORY: Final = frozenset(
     {
         *("Agree", "Dup", "Merge", "Shrink", "Split"),
-        *(name for name in KINDS if name[0].isupper() and _operation(name) in OPERATIONS),
+        *(name for name in KINDS if _operation(name) in OPERATIONS),
     }
 )
 
@@ -78,6 +80,7 @@ class Inter(CollModule):
 
     _apart: bool
     _edges: EdgesBetween
+    _objects: MessagesBetween | None
     _others: Neighbours
     _together: SelectedColl | None
     __slots__ = tuple(__annotations__)
@@ -88,6 +91,7 @@ class Inter(CollModule):
         self._others = Neighbours(everybody, everybody)
         self._apart = not _share_a_host(communicator)
         self._edges = EdgesBetween(communicator)
+        self._objects = None
         self._together = None
 
     @cfunc
@@ -253,6 +257,17 @@ class Inter(CollModule):
         along, given = self._edges.along_with(operation, arguments, operands)
         made = self._together.prepare_call(along, given, tag, word, kept)
         return made if operands is None or made is None else PreparedReduction(operands, made)
+
+    @ccall
+    def unsized_messages(self) -> UnsizedMessages | None:
+        """Those of both groups together, where there are some."""
+        both: SelectedColl | None = self._through_memory()
+        carrier: UnsizedMessages | None = None if both is None else both.unsized_messages()
+        if carrier is None:
+            return None
+        if self._objects is None or self._objects.carrier is not carrier:
+            self._objects = MessagesBetween(carrier, self._edges)
+        return self._objects
 
     def take_no_part(self) -> Request | None:
         """Say so where both groups are together, of a call that is there."""

@@ -72,7 +72,7 @@ NAMES: Final = (
 
 @cfunc
 def _through_memory(state: CommState, which: int, obj: Any, op: Any, root: int) -> Any:
-    """As `together`, for calls that may go through memory.
+    """Run a collective, one at a time of its name, of which the others hear if it fails here.
 
     Args:
         state: the communicator.
@@ -113,6 +113,8 @@ def _through_memory(state: CommState, which: int, obj: Any, op: Any, root: int) 
 @cfunc
 def _parts(state: CommState, which: int) -> int:
     """How many calls of what carries objects a call makes."""
+    if state.communicator.between:
+        return 1
     if which == ALLREDUCE:
         return 2 if _is_linear(state) else 1
     return 0 if which == REDUCE and not _is_linear(state) else 1
@@ -124,6 +126,8 @@ def _take_part(
 ) -> Any:
     """This member's part in a call."""
     found: Any
+    if state.communicator.between:
+        return _along_edges(state, carrier, _for_each(state, which, obj, op), op)
     if which == BCAST:
         found = _bcast(state, carrier, obj, root)
     elif which == GATHER:
@@ -141,6 +145,14 @@ def _take_part(
     else:
         found = _along_edges(state, carrier, obj, op)
     return found
+
+
+@cfunc
+def _for_each(state: CommState, which: int, given: Any, edges: Neighbours) -> list[Any]:
+    """The object for each edge to the other group."""
+    if edges.targets and which in (SCATTER, ALLTOALL):
+        return items_of(state, given)
+    return [given] * len(edges.targets)
 
 
 class ObjectCollectives(CommBase):
@@ -447,7 +459,10 @@ def _along_edges(
 ) -> list[Any]:
     targets = neighbours.targets
     size: int = len(neighbours.sources)
-    messages = [message_of(each) for each in objects]  # all of them, before any is sent
+    messages: list[Any] = []  # all of them, before any is sent
+    for place, each in enumerate(objects):
+        again = place and each is objects[place - 1]
+        messages.append(messages[place - 1] if again else message_of(each))
     said: list[Any] = [None] * len(targets)
     found: list[Any] = [None] * size
     if carrier is not None:
@@ -471,28 +486,15 @@ def _along_edges(
     return found
 
 
-# --- between two groups (`intercomm_objects.py`)
-
-
-def send_object(state: CommState, pieces: Pieces, target: int) -> None:
-    """Send an object to a member of the other group."""
-    send_message(state, pieces, target)
-
-
-def received_object(state: CommState, source: int) -> Any:
-    """The object that a member of the other group has sent."""
-    return object_of(receive_message(state, source))
-
-
-def swapped_objects(
-    state: CommState, messages: Sequence[Pieces], sources: Sequence[int]
+def along_edges_between(
+    state: CommState, which: int, given: Any, edges: Neighbours, root: int
 ) -> list[Any]:
-    """Message i to member i of the other group; what these members of it have sent here."""
-    posted = [post_receive(state, source) for source in sources]
-    sent = [begin_message(state, pieces, target) for target, pieces in enumerate(messages)]
-    found = [finish_receive(state, each) for each in posted]
-    wait_all(state, sent)
-    return [object_of(each) for each in found]
+    """A call between two groups (`intercomm_objects.py`): what comes along each edge.
+
+    `given` is the object for all targets; of a scatter or alltoall there is one for each.
+    """
+    found: list[Any] = _through_memory(state, which, given, edges, root)
+    return found
 
 
 # --- reductions

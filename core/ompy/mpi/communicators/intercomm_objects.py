@@ -1,4 +1,4 @@
-"""Collective operations on objects between two groups: straight messages, as buffers go.
+"""Collective operations on objects between two groups: straight to the other one, as buffers go.
 
 A root gives ROOT, the others of its group PROC_NULL and get None; those of the other group give its
 rank. What all get is of the other group.
@@ -10,14 +10,17 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
-from ompy.data.constants import PROC_NULL, ROOT
-from ompy.mpi.buffers.objects import pickle
-from ompy.mpi.collectives.in_turn import together
+from ompy.data.constants import ROOT
+from ompy.frameworks.collectives.group_edges import GroupEdges
 from ompy.mpi.collectives.object_collectives import (
-    items_of,
-    received_object,
-    send_object,
-    swapped_objects,
+    ALLGATHER,
+    ALLREDUCE,
+    ALLTOALL,
+    BCAST,
+    GATHER,
+    REDUCE,
+    SCATTER,
+    along_edges_between,
 )
 from ompy.mpi.collectives.operation import SUM, Op
 from ompy.mpi.collectives.refusals import see_root
@@ -31,75 +34,56 @@ class InterObjectCollectives(CommBase):
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """The root's object at every member of the other group; None in its own."""
-        return self._rooted("bcast", _bcast, root, obj)
+        state = self._rooted("bcast", root)
+        found = along_edges_between(state, BCAST, obj, _edges(state).of_broadcast(root), root)
+        return found[0] if found else None
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """The objects of the other group in a list at the root, None elsewhere."""
-        found: list[Any] | None = self._rooted("gather", _gather, root, sendobj)
-        return found
+        return self._gathered("gather", GATHER, sendobj, root)
 
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
         """This member's item of the root's sequence; None in the root's group."""
-        return self._rooted("scatter", _scatter, root, sendobj)
+        state = self._rooted("scatter", root)
+        edges = _edges(state).of_broadcast(root)
+        found = along_edges_between(state, SCATTER, sendobj, edges, root)
+        return found[0] if found else None
 
     def allgather(self, sendobj: Any) -> list[Any]:
         """The objects of the other group in a list."""
-        found: list[Any] = together(self._state(), "allgather", 0, _allgather, sendobj)
-        return found
+        return self._swapped(ALLGATHER, sendobj)
 
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
         """This member's item of each sequence of the other group."""
-        found: list[Any] = together(self._state(), "alltoall", 0, _alltoall, sendobj)
-        return found
+        return self._swapped(ALLTOALL, sendobj)
 
     def reduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM, root: int = 0) -> Any:
         """The objects of the other group combined in rank order at the root, None elsewhere."""
-        return self._rooted("reduce", _reduce, root, sendobj, op)
+        objects = self._gathered("reduce", REDUCE, sendobj, root)
+        return None if objects is None else reduce(op, objects)
 
     def allreduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """The objects of the other group combined in rank order."""
-        return together(self._state(), "allreduce", 0, _allreduce, sendobj, op)
+        return reduce(op, self._swapped(ALLREDUCE, sendobj))
 
-    def _rooted(self, name: str, function: Callable[..., Any], root: int, *given: Any) -> Any:
+    def _swapped(self, which: int, given: Any) -> list[Any]:
+        state = self._state()
+        return along_edges_between(state, which, given, _edges(state).across, 0)
+
+    def _gathered(self, name: str, which: int, given: Any, root: int) -> list[Any] | None:
+        state = self._rooted(name, root)
+        found = along_edges_between(state, which, given, _edges(state).of_gather(root), root)
+        return found if root == ROOT else None
+
+    def _rooted(self, name: str, root: int) -> CommState:
         state = self._state()
         see_root(self, name, root)
-        return together(state, name, root, function, *given, root)
+        return state
 
 
-def _bcast(state: CommState, obj: Any, root: int) -> Any:
-    if root == ROOT:
-        swapped_objects(state, [pickle.pieces(obj)] * state.size, ())
-    return received_object(state, root) if root >= 0 else None
-
-
-def _gather(state: CommState, obj: Any, root: int) -> list[Any] | None:
-    if root == ROOT:
-        return swapped_objects(state, (), range(state.size))
-    if root != PROC_NULL:
-        send_object(state, pickle.pieces(obj), root)
-    return None
-
-
-def _scatter(state: CommState, objects: Sequence[Any] | None, root: int) -> Any:
-    if root == ROOT:
-        messages = [pickle.pieces(item) for item in items_of(state, objects)]
-        swapped_objects(state, messages, ())
-    return received_object(state, root) if root >= 0 else None
-
-
-def _allgather(state: CommState, obj: Any) -> list[Any]:
-    return swapped_objects(state, [pickle.pieces(obj)] * state.size, range(state.size))
-
-
-def _alltoall(state: CommState, objects: Sequence[Any]) -> list[Any]:
-    messages = [pickle.pieces(item) for item in items_of(state, objects)]
-    return swapped_objects(state, messages, range(state.size))
-
-
-def _reduce(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any], root: int) -> Any:
-    objects = _gather(state, obj, root)
-    return None if objects is None else reduce(op, objects)
-
-
-def _allreduce(state: CommState, obj: Any, op: Op | Callable[[Any, Any], Any]) -> Any:
-    return reduce(op, _allgather(state, obj))
+def _edges(state: CommState) -> GroupEdges:
+    """Those to and from the other group."""
+    if state.neighbours is None:
+        state.neighbours = GroupEdges(state.size)
+    found: GroupEdges = state.neighbours
+    return found
