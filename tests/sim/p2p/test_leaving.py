@@ -88,11 +88,8 @@ Get_remote_group Get_remote_size Shared_query Sync attrs cancel f2py flavor free
 group_rank group_size handle improbe iprobe is_inter is_intra is_topo model py2f toint remote_group
 remote_size tomemory topology Ack_failed Get_failed Is_revoked Revoke
 """
-# what waits for processes of other worlds (tests/proc/launch/test_spawn.py), Idup by its names, and
-# where ranks may die what the living agree on (tests/sim/mpi/test_survival.py)
-TRIED_ELSEWHERE = (
-    "Accept Connect Join Spawn Spawn_multiple Idup_with_info Agree Iagree Shrink Ishrink"
-)
+# what waits for processes of other worlds (tests/proc/launch/test_spawn.py), and Idup by its names
+TRIED_ELSEWHERE = "Accept Connect Join Spawn Spawn_multiple Idup_with_info"
 
 
 def test_whatever_waits_is_in_the_matrix() -> None:
