@@ -65,7 +65,6 @@ SAID: Final = {
     " Comm.Join",
     "Ranks that die": "Comm.Agree Comm.Shrink Comm.Revoke Comm.Is_revoked"
     " Comm.Get_failed Comm.Ack_failed _set_expendable",
-    "The end of `Iagree` and `Ishrink`": "Comm.Iagree Comm.Ishrink",
 }
 # no time makes a difference to what they tell: those that wait for all members, those whose end
 # says nothing of others, those that ask of this process
