@@ -205,7 +205,11 @@ def test_agents_reach_each_other(agents: Agents) -> None:
     agents.run(0.1)
     assert len(agents.said) == 1, "a verdict is told once"
     watch = agents.near._watches[0, 1]
-    assert 1 < watch.probe.asked < 12, "seldom while there are answers"
+    assert watch.probe.asked < 12, "seldom while there are answers"
+    for _ in range(100):  # a process that gets no core asks later
+        if watch.probe.asked == 1:
+            agents.run(0.1)
+    assert watch.probe.asked > 1, "again and again"
     agents.near.gone(0)
     assert not agents.near._timers
     assert not agents.near._watches
