@@ -103,7 +103,7 @@ class Communicator:
     def _order(self) -> CallOrder:
         if not self.between:
             return CallOrder()
-        return GroupsOrder(FIRST_GROUP if self.first() is self.own[0] else SECOND_GROUP)
+        return GroupsOrder(FIRST_GROUP if self.leads() else SECOND_GROUP)
 
     def give_name(self, name: str) -> None:
         """Name it; empty for the usual name in messages to people."""
@@ -137,6 +137,11 @@ class Communicator:
         own: Proc = self.own[0]
         other: Proc = self.procs[0]
         return own if own.rank <= other.rank else other
+
+    @ccall
+    def leads(self) -> bool:
+        """Whether this process's group is the first of two."""
+        return self.first() is self.own[0]
 
     @ccall
     def balance(self) -> U64:

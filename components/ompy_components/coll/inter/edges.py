@@ -29,7 +29,7 @@ class EdgesBetween(GroupEdges):
 
     def __init__(self, between: Communicator) -> None:
         """Those of a communicator between two groups."""
-        first = 0 if between.first() is between.procs[0] else len(between.own)
+        first = len(between.own) if between.leads() else 0
         GroupEdges.__init__(self, between.size, first)
         self._empty = equal_blocks(NOTHING, 0, 0, BYTES, 0)
         self.nothing = message_of(NOTHING, 0, 0, BYTES)

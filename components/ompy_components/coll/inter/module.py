@@ -17,27 +17,15 @@ from ompy.data.message import Blocks, Message
 from ompy.data.operation import Operation
 from ompy.data.packed import to_send
 from ompy.data.request import Request
-from ompy.frameworks.coll import (
-    OPERATIONS,
-    TAG_ALLGATHER,
-    TAG_ALLREDUCE,
-    TAG_ALLTOALL,
-    TAG_BARRIER,
-    TAG_BCAST,
-    TAG_GATHER,
-    TAG_REDUCE,
-    TAG_REDUCE_SCATTER,
-    TAG_SCATTER,
-    CollModule,
-    PreparedCall,
-)
+from ompy.frameworks.coll import OPERATIONS, CollModule, PreparedCall
 from ompy.frameworks.coll_base import neighbours
-from ompy.frameworks.collectives.call_kinds import KINDS
+from ompy.frameworks.collectives.call_kinds import KINDS, operation_of
 from ompy.frameworks.collectives.call_order import name_of
 from ompy.frameworks.collectives.coll_selection import SelectedColl
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.neighbours import Neighbours
 from ompy.frameworks.collectives.schedule import Schedule, Steps
+from ompy.frameworks.collectives.shared_memory import why_no_memory
 from ompy.frameworks.collectives.unsized import UnsizedMessages
 from ompy.frameworks.communicator import Communicator
 
@@ -58,18 +46,11 @@ BY_MESSAGES: Final = -9  # number of a persistent request without memory; arbitr
 REDUCTIONS: Final = frozenset({"reduce", "allreduce", "reduce_scatter"})
 
 
-def _operation(name: str) -> str:
-    """The operation of a call."""
-    plain = name.removesuffix("_init").lower()
-    plain = plain.removeprefix("i") if name[0] == "I" else plain
-    return plain.removesuffix("_block").rstrip("vw")
-
-
 # calls in which both groups share memory, where they do
 THROUGH_MEMORY: Final = frozenset(
     {
         *("Agree", "Dup", "Merge", "Shrink", "Split"),
-        *(name for name in KINDS if _operation(name) in OPERATIONS),
+        *(name for name in KINDS if operation_of(name) in OPERATIONS),
     }
 )
 
@@ -89,7 +70,10 @@ class Inter(CollModule):
         super().__init__(communicator)
         everybody = range(communicator.size)
         self._others = Neighbours(everybody, everybody)
-        self._apart = not _share_a_host(communicator)
+        members = [*communicator.procs, *communicator.own]
+        # where all orders are tried, those are of calls by messages
+        explored = communicator.context.direct is not None
+        self._apart = explored or why_no_memory(communicator.context, members) != ""
         self._edges = EdgesBetween(communicator)
         self._objects = None
         self._together = None
@@ -118,7 +102,7 @@ class Inter(CollModule):
         """Of both groups together, or a word to each of the other group."""
         both: SelectedColl | None = self._through_memory()
         if both is None:
-            self._complete(TAG_BARRIER, self.schedule_barrier)
+            CollModule.barrier(self)
         else:
             both.barrier()
 
@@ -126,7 +110,7 @@ class Inter(CollModule):
         """From the root to each of the other group."""
         both: SelectedColl | None = self._through_memory()
         if both is None:
-            self._complete(TAG_BCAST, self.schedule_bcast, message, root)
+            CollModule.bcast(self, message, root)
         else:
             both.neighbor_allgather(*self._edges.broadcast(message, root))
 
@@ -134,7 +118,7 @@ class Inter(CollModule):
         """From the root to each of the other group."""
         both: SelectedColl | None = self._through_memory()
         if both is None:
-            self._complete(TAG_SCATTER, self.schedule_scatter, send, receive, root)
+            CollModule.scatter(self, send, receive, root)
         else:
             both.neighbor_alltoall(*self._edges.scatter(send, receive, root))
 
@@ -142,7 +126,7 @@ class Inter(CollModule):
         """From each of the other group to the root."""
         both: SelectedColl | None = self._through_memory()
         if both is None:
-            self._complete(TAG_GATHER, self.schedule_gather, send, receive, root)
+            CollModule.gather(self, send, receive, root)
         else:
             both.neighbor_allgather(*self._edges.gather(send, receive, root))
 
@@ -150,7 +134,7 @@ class Inter(CollModule):
         """To each of the other group, and from each."""
         both: SelectedColl | None = self._through_memory()
         if both is None:
-            self._complete(TAG_ALLGATHER, self.schedule_allgather, send, receive)
+            CollModule.allgather(self, send, receive)
         else:
             assert send is not None, "between two groups nothing is in place"
             both.neighbor_allgather(send, receive, self._edges.across)
@@ -159,7 +143,7 @@ class Inter(CollModule):
         """To each of the other group, and from each."""
         both: SelectedColl | None = self._through_memory()
         if both is None:
-            self._complete(TAG_ALLTOALL, self.schedule_alltoall, send, receive)
+            CollModule.alltoall(self, send, receive)
         else:
             assert send is not None, "between two groups nothing is in place"
             both.neighbor_alltoall(send, receive, self._edges.across)
@@ -170,7 +154,7 @@ class Inter(CollModule):
         """To the root, which combines what comes in the order of ranks."""
         both: SelectedColl | None = self._through_memory()
         if both is None:
-            self._complete(TAG_REDUCE, self.schedule_reduce, send, receive, operation, root)
+            CollModule.reduce(self, send, receive, operation, root)
         else:
             self._reduce(both, "reduce", (send, receive, operation, root))
 
@@ -178,7 +162,7 @@ class Inter(CollModule):
         """Each group's data to each of the other, who combine them in the order of ranks."""
         both: SelectedColl | None = self._through_memory()
         if both is None:
-            self._complete(TAG_ALLREDUCE, self.schedule_allreduce, send, receive, operation)
+            CollModule.allreduce(self, send, receive, operation)
         else:
             self._reduce(both, "allreduce", (send, receive, operation))
 
@@ -188,8 +172,7 @@ class Inter(CollModule):
         """As an allreduce; each keeps its part."""
         both: SelectedColl | None = self._through_memory()
         if both is None:
-            plan = self.schedule_reduce_scatter
-            self._complete(TAG_REDUCE_SCATTER, plan, send, receive, counts, operation)
+            CollModule.reduce_scatter(self, send, receive, counts, operation)
         else:
             self._reduce(both, "reduce_scatter", (send, receive, counts, operation))
 
@@ -379,15 +362,6 @@ class Inter(CollModule):
         _send_to_all(exchange, to_send(send))
         heard = yield from _heard(exchange, receive.layout, operation, size)
         combine_in_order(heard, size, start, receive, operation)
-
-
-def _share_a_host(between: Communicator) -> bool:
-    """Whether the members of both groups may share memory, and messages go through it."""
-    context = between.context
-    if context.recovery is not None or context.direct is not None:
-        return False  # members may die; or what is tried are calls by messages
-    hosts = {proc.node for proc in (*between.procs, *between.own)}
-    return len(hosts) == 1 and any(module.name == "sm" for module in context.btls)
 
 
 def _send_to_all(exchange: Exchange, data: memoryview) -> None:

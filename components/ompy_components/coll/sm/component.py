@@ -98,15 +98,11 @@ class SmCollComponent(CollComponent):
         """
         if communicator.size < 2:
             raise NotAvailable("it has one member only")
-        if communicator.context.recovery is not None:
-            raise NotAvailable(
-                "members may die, and those that wait in memory would not hear of it"
-            )
-        hosts = len({proc.node for proc in communicator.procs})
-        if hosts > 1:
-            raise NotAvailable(f"its members are on {hosts} hosts")
-        if all(module.name != "sm" for module in communicator.context.btls):
-            raise NotAvailable("messages do not go through memory: btl sm is not used")
+        from ompy.frameworks.collectives.shared_memory import why_no_memory
+
+        why = why_no_memory(communicator.context, communicator.procs)
+        if why:
+            raise NotAvailable(why)
         from ompy_components.coll.sm.module import SmColl
 
         return SmColl(communicator, self.values)

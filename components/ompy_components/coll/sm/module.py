@@ -34,7 +34,7 @@ from ompy.frameworks.coll import (
     CollModule,
     PreparedCall,
 )
-from ompy.frameworks.collectives.call_kinds import KINDS
+from ompy.frameworks.collectives.call_kinds import KINDS, operation_of
 from ompy.frameworks.collectives.call_order import CallOrder, name_of
 from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.collectives.neighbours import Neighbours
@@ -86,9 +86,9 @@ BEGUN: Final = {
     "Idup": "allgather",
     "Ishrink": "allgather",
     **{
-        name: name[1:].removesuffix("_block").rstrip("vw")
+        name: operation_of(name)
         for name in KINDS
-        if name[0] == "I" and name not in ("Idup", "Ishrink", "Iagree")
+        if name[0] == "I" and operation_of(name) in {*OPERATIONS, *NEIGHBOURHOODS}
     },
 }
 _UNKNOWN: Final = UNKNOWN  # of this module: a number in C where it is compiled

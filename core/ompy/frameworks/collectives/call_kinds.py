@@ -117,6 +117,17 @@ OF_SOME: Final = (1 << KIND_BITS) - 1
 OF_LEADERS: Final = OF_SOME - 1
 assert len(NAMES) <= OF_LEADERS, "a kind has its place in a tag"
 
+
+def operation_of(name: str) -> str:
+    """The operation of coll that a call is of, if it is one of any.
+
+    The blocking, nonblocking and persistent call, its v-forms and that on objects have one.
+    """
+    plain = name.removesuffix("_init")
+    plain = plain[1:] if plain[:1] == "I" else plain.lower()
+    return plain.removesuffix("_block").rstrip("vw")
+
+
 KINDS: Final[dict[str, int]] = {name: number for number, name in enumerate(NAMES) if name}
 # those whose detail is a root
 ROOTED: Final = frozenset(

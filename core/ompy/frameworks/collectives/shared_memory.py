@@ -6,9 +6,9 @@ that could not would wait for messages, while the others look at the memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from struct import Struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ompy.frameworks.coll import TAG_SHARED_MEMORY
 from ompy.frameworks.collectives.exchange import Exchange
@@ -21,6 +21,10 @@ from ompy.frameworks.collectives.schedule import (
 from ompy.frameworks.communicator import Communicator
 from ompy.net.base import LinkError, Network
 from ompy.net.memory.process_copy import ProcessCopy, RegionLocks
+
+if TYPE_CHECKING:
+    from ompy.frameworks.context import RankContext
+    from ompy.frameworks.proc import Proc
 
 PLACE: Final = Struct("<QQQQQ")  # process, descriptor, number, offset, proof; all 0 for none
 PAGE: Final = 4096  # bytes; x86 and most aarch64
@@ -97,6 +101,23 @@ class SharedMemory:
         if self._address:
             self._network.release_region(self._address, pages=False)
             self._address = 0
+
+
+def why_no_memory(context: RankContext, members: Iterable[Proc]) -> str:
+    """Why processes are to share no memory for their collectives; empty where they may.
+
+    Args:
+        context: of this rank.
+        members: the processes.
+    """
+    if context.recovery is not None:
+        return "members may die, and those that wait in memory would not hear of it"
+    hosts = len({proc.node for proc in members})
+    if hosts > 1:
+        return f"its members are on {hosts} hosts"
+    if all(module.name != "sm" for module in context.btls):
+        return "messages do not go through memory: btl sm is not used"
+    return ""
 
 
 def finds_proof(copy: ProcessCopy, process: int, address: int, proof: memoryview | bytes) -> bool:

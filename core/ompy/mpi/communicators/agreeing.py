@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Generator, Iterable
 from functools import partial
-from itertools import chain
 from typing import Any, Final
 
 from ompy.data.request import Request as Operation
@@ -18,11 +17,7 @@ from ompy.frameworks.collectives.exchange import Exchange
 from ompy.frameworks.communicator import Communicator
 from ompy.mpi.collectives.collective_requests import collective_state
 from ompy.mpi.communicators.between import duplicate as duplicate_between
-from ompy.mpi.communicators.context_agreement import (
-    between_in_steps,
-    exchange_words,
-    values_in_steps,
-)
+from ompy.mpi.communicators.context_agreement import members_in_steps
 from ompy.mpi.communicators.duplicates import begin_communicator
 from ompy.mpi.communicators.making import make_communicator
 from ompy.mpi.communicators.uniting import asking
@@ -36,13 +31,7 @@ INT: Final = "i"  # a flag is a C int, as the standard has it
 def agree_on_flag(state: CommState, flag: int) -> int:
     """The AND of the flags of all members; all call it."""
     communicator = _begin(state, "Agree")
-    ask: Any
-    if communicator.between:
-        ask = asking(communicator)
-    else:
-        tag = communicator.order.tag()
-        ask = partial(exchange_words, communicator, range(communicator.size), tag)
-    return _all_of(state.call(ask, array(INT, [flag]).tobytes()))
+    return _all_of(state.call(asking(communicator), array(INT, [flag]).tobytes()))
 
 
 def begin_to_agree(state: CommState, flag: memoryview) -> Request:
@@ -59,13 +48,7 @@ def begin_to_agree(state: CommState, flag: memoryview) -> Request:
 
 
 def _agree_in_steps(exchange: Exchange, flag: memoryview) -> Generator[None, None, None]:
-    said = flag.tobytes()
-    values: Iterable[bytes]
-    if exchange.communicator.between:
-        values = chain(*(yield from between_in_steps(exchange, said)))
-    else:
-        values = yield from values_in_steps(exchange, range(exchange.size), said)
-    flag[0] = _all_of(values)
+    flag[0] = _all_of((yield from members_in_steps(exchange, flag.tobytes())))
 
 
 def _all_of(values: Iterable[bytes]) -> int:

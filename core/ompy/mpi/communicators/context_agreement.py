@@ -121,10 +121,11 @@ def exchange_words_between(
     found = None if coll is None else coll.exchange_words(said)
     if found is None:
         return exchange_between(communicator, tag, said)
-    here, there = communicator.own, communicator.procs
-    if communicator.first() is here[0]:
-        return found[: len(here)], found[len(here) :]
-    return found[len(there) :], found[: len(there)]
+    if communicator.leads():
+        size = len(communicator.own)
+        return found[:size], found[size:]
+    size = communicator.size
+    return found[size:], found[:size]
 
 
 def _complete_steps(exchange: Exchange, steps: Steps[Result], *, tell: bool) -> Result:
@@ -171,6 +172,13 @@ def values_in_steps(exchange: Exchange, members: Sequence[int], said: bytes) -> 
             exchange.send(everything, members[place + step])
     yield
     return unpack_values(everything)
+
+
+def members_in_steps(exchange: Exchange, said: bytes) -> Steps[list[bytes]]:
+    """The steps in which all members of a communicator say something, of both groups if of two."""
+    if exchange.communicator.between:
+        return list(chain(*(yield from between_in_steps(exchange, said))))
+    return (yield from values_in_steps(exchange, range(exchange.size), said))
 
 
 def between_in_steps(exchange: Exchange, said: bytes) -> Steps[tuple[list[bytes], list[bytes]]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ompy import raw
@@ -27,14 +26,12 @@ from ompy.mpi.collectives.collective_requests import collective_state
 from ompy.mpi.communicators.attributes import copied
 from ompy.mpi.communicators.context_agreement import (
     NO_PROPOSAL,
-    Steps,
     agree_in_steps,
-    between_in_steps,
     first_proposal,
     go_on_in_steps,
+    members_in_steps,
     proposal_of,
     release_context,
-    values_in_steps,
 )
 from ompy.mpi.communicators.making import make_communicator, with_context
 from ompy.mpi.handles import plain_handle
@@ -241,9 +238,7 @@ class Duplication(Deferred):
         steps.notify(ended)
 
     def _agree_in_steps(self, exchange: Exchange) -> Schedule:
-        def ask(said: bytes) -> Steps[list[bytes]]:
-            return (yield from values_in_steps(exchange, range(exchange.size), said))
-
+        ask = partial(members_in_steps, exchange)
         answers = [
             bytes(self._told[at : at + _PROPOSAL_SIZE])
             for at in range(0, len(self._told), _PROPOSAL_SIZE)
@@ -272,13 +267,7 @@ def _duplicate_in_steps(
     state: CommState, exchange: Exchange, give: Callable[[CommState], object]
 ) -> Schedule:
     communicator, world = state.communicator, state.world
-
-    def ask(said: bytes) -> Steps[list[bytes]]:
-        if communicator.between:
-            both = yield from between_in_steps(exchange, said)
-            return list(chain(*both))
-        return (yield from values_in_steps(exchange, range(exchange.size), said))
-
+    ask = partial(members_in_steps, exchange)
     number, line = (yield from agree_in_steps(world, ask)), -1
     if communicator.between and world.context.recovery is not None:
         line = yield from agree_in_steps(world, ask)

@@ -100,14 +100,16 @@ def acknowledge_failed(state: CommState, most: int | None) -> int:
     Raises:
         MPIException: ERR_ARG, a negative number.
     """
-    if most is not None and index(most) < 0:
-        raise state.fail(ERR_ARG, f"{most} members cannot be acknowledged")
+    wanted = None if most is None else index(most)
+    if wanted is not None and wanted < 0:
+        raise state.fail(ERR_ARG, f"{wanted} members cannot be acknowledged")
     if state.world.context.recovery is None:
         return 0
     _, channel = recovery_of(state, "Ack_failed")
-    wanted = len(channel.failed) if most is None else index(most)
+    known = len(channel.failed)
+    count = known if wanted is None else min(wanted, known)
     with state.world.engine.lock:
-        channel.acknowledged = max(channel.acknowledged, min(wanted, len(channel.failed)))
+        channel.acknowledged = max(channel.acknowledged, count)
         state.communicator.pml.resume_receives(state.communicator)
     return channel.acknowledged
 

@@ -10,6 +10,7 @@ from ompy.frameworks.communicator import Communicator
 from ompy.mpi.communicators.context_agreement import (
     Ask,
     agree_on_context,
+    exchange_words,
     exchange_words_between,
     release_context,
 )
@@ -17,10 +18,11 @@ from ompy.mpi.state import World
 
 
 def asking(communicator: Communicator) -> Ask:
-    """What asks the members of both groups of a communicator, in the call that it is in."""
-    return partial(
-        everybody, partial(exchange_words_between, communicator, communicator.order.tag())
-    )
+    """What asks all members of a communicator, of both groups if of two, in its present call."""
+    tag = communicator.order.tag()
+    if not communicator.between:
+        return partial(exchange_words, communicator, range(communicator.size), tag)
+    return partial(everybody, partial(exchange_words_between, communicator, tag))
 
 
 def everybody(ask: Callable[[bytes], tuple[list[bytes], list[bytes]]], said: bytes) -> list[bytes]:

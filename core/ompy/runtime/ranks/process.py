@@ -225,7 +225,7 @@ class RankProcess:
             between: the other.
         """
         own, procs = between.own, between.procs
-        members = [*own, *procs] if between.first() is own[0] else [*procs, *own]
+        members = [*own, *procs] if between.leads() else [*procs, *own]
         made = self._beneath(context_id, between, members)
         made.order = between.order
         made.selecting = self._select_colls
