@@ -87,7 +87,69 @@ def exchange_words(
         found: list[bytes] | None = coll.exchange_words(said)
         if found is not None:
             return [found[rank] for rank in members]
-    return exchange_values(communicator, members, tag, said, word)
+    exchange = Exchange(communicator, tag)
+    if word:
+        exchange.word = word
+    try:
+        return _words_by_messages(exchange, members, said)
+    except MPIError as problem:
+        tell = len(members) == communicator.size and not word
+        raise _failure(exchange, problem, tell) from problem.__cause__
+
+
+@cfunc
+def _words_by_messages(exchange: Exchange, members: Sequence[int], said: bytes) -> list[bytes]:
+    """What every member says, by place in `members` (recursive doubling).
+
+    In each round two members tell each other all they know. As many as a power of two do; each of
+    the others tells one of them first, and is told last. Whoever waits for a member has told it
+    before, so that one whose part fails knows what to drop (`patience.py`).
+    """
+    size: int = len(members)
+    place: int = members.index(exchange.rank)
+    paired: int = 1
+    while 2 * paired <= size:
+        paired *= 2
+    width: int = len(said) * (1 if paired == size else 2)  # what is known of a pair's member
+    memory = memoryview(bytearray(paired * width))
+    own: int = place % paired
+    exchange.whole = True
+    if place >= paired:
+        exchange.swap(memoryview(said), members[own], memory, members[own])
+        exchange.finish()
+        return _by_place(memory, size, len(said))
+    memory[own * width : own * width + len(said)] = said
+    if own + paired < size:
+        exchange.receive(memory[own * width + len(said) : (own + 1) * width], members[own + paired])
+        exchange.finish()
+    step: int = 1
+    while step < paired:
+        first: int = own - own % step
+        partner: int = members[own ^ step]
+        known = memory[first * width : (first + step) * width]
+        first ^= step
+        exchange.swap(known, partner, memory[first * width : (first + step) * width], partner)
+        exchange.finish()
+        step *= 2
+    if own + paired < size:
+        exchange.send(memory, members[own + paired])
+        exchange.finish()
+    return _by_place(memory, size, len(said))
+
+
+@cfunc
+def _by_place(memory: memoryview, size: int, length: int) -> list[bytes]:
+    """The values of `_words_by_messages`: each with another's behind it if not all are paired."""
+    everything = bytes(memory)
+    step: int = length if len(everything) == size * length else 2 * length
+    found: list[bytes] = []
+    place: int
+    for place in range(size):
+        at: int = place * step
+        if at >= len(everything):
+            at += length - len(everything)
+        found.append(everything[at : at + length])
+    return found
 
 
 def exchange_between(
@@ -144,11 +206,22 @@ def _complete_steps(exchange: Exchange, steps: Steps[Result], *, tell: bool) -> 
         found: Result = ended.value
         return found
     except MPIError as problem:
-        exchange.cancel()  # their memory is nobody's else
-        if not tell:
-            raise
-        exchange.abandon(problem)
-        raise exchange.explained(problem) from problem.__cause__
+        raise _failure(exchange, problem, tell) from problem.__cause__
+
+
+def _failure(exchange: Exchange, problem: MPIError, tell: bool) -> MPIError:
+    """What to raise when an exchange has failed, which takes back what it had posted.
+
+    Args:
+        exchange: its messages.
+        problem: what it failed of.
+        tell: as of `_complete_steps`.
+    """
+    exchange.cancel()  # their memory is nobody's else
+    if not tell:
+        return problem
+    exchange.abandon(problem)
+    return exchange.explained(problem)
 
 
 def values_in_steps(exchange: Exchange, members: Sequence[int], said: bytes) -> Steps[list[bytes]]:
