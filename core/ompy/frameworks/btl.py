@@ -60,6 +60,7 @@ from typing import TYPE_CHECKING, Final
 
 from ompy.compiled import U64, ccall, cclass, recycled
 from ompy.data.convertor import Convertor
+from ompy.data.request import Request
 from ompy.engine.base import Poller
 from ompy.frameworks.btl_base.btl_component import BtlComponent as BtlComponent  # noqa: PLC0414 - from here
 from ompy.frameworks.btl_base.btl_component import apply_common
@@ -132,6 +133,23 @@ TAG_NOTICE: Final = 0x22  # that a path has failed
 
 
 @cclass
+class LentPayload:
+    """The payload of a fragment that its sender lends: it is read where it is, once.
+
+    Attributes:
+        size: bytes.
+    """
+
+    size: int
+    __slots__ = tuple(__annotations__)
+
+    @ccall
+    def read(self, view: memoryview) -> bool:
+        """Copy its first bytes, as many as `view` has; false if the sender is gone."""
+        raise NotImplementedError
+
+
+@cclass
 class ReceiveCallback:
     """Receives what peers send under a tag."""
 
@@ -148,6 +166,30 @@ class ReceiveCallback:
             data: the whole fragment; valid until this returns.
         """
         raise NotImplementedError
+
+    @ccall
+    def lent(
+        self,
+        module: BtlModule,
+        endpoint: Endpoint,
+        tag: int,
+        header: memoryview,
+        payload: LentPayload,
+    ) -> None:
+        """A fragment has arrived whose payload is still at its sender; by default it is read now.
+
+        Args:
+            module: it came through.
+            endpoint: who sent it.
+            tag: it was sent with.
+            header: what the sender's PML wrote; valid until this returns.
+            payload: the rest, likewise.
+        """
+        begin: int = len(header)
+        data = memoryview(bytearray(begin + payload.size))
+        data[:begin] = header
+        if payload.read(data[begin:]):
+            self.received(module, endpoint, tag, data)
 
 
 @cclass
@@ -282,6 +324,7 @@ class BtlModule(Poller):
         rdma_pipeline_send_length, rdma_pipeline_frag_size, min_rdma_pipeline_size: bytes.
         exclusivity: only modules of the highest class that reaches a peer are used for it.
         latency: us, to choose which are used for small messages.
+        lend_least: bytes of payload from which on `lend` may be worth it.
         bandwidth: Mbit/s, to share large messages out.
         flags: what it can do.
         atomic_flags: which atomic operations it can do (`btl_base/atomics.py`).
@@ -303,6 +346,7 @@ class BtlModule(Poller):
     get_alignment: int
     get_limit: int
     latency: int
+    lend_least: int
     local_registration_threshold: int
     max_send_size: int
     min_rdma_pipeline_size: int
@@ -340,6 +384,7 @@ class BtlModule(Poller):
         self.get_limit = self.put_limit = self.registration_handle_size = 0
         self.get_alignment = self.put_alignment = 1
         self.local_registration_threshold = self.split_least = 0
+        self.lend_least = SIZE_MAX
         self.registration_free = False
         self.error_callback = None
         if values is not None:
@@ -463,6 +508,26 @@ class BtlModule(Poller):
             tag: it is sent with.
         """
         return NOT_AVAILABLE
+
+    @ccall
+    def lend(
+        self, endpoint: Endpoint, memory: memoryview, header: bytes, tag: int
+    ) -> Request | None:
+        """Send header and payload, which the peer may read where it is (`ReceiveCallback.lent`).
+
+        The peer has all of it as soon as it looks, whether the PML there wants it or not. Nobody
+        calls it for less than `lend_least` bytes; no module has to have it.
+
+        Args:
+            endpoint: where it goes.
+            memory: the payload; the caller's again when the request is complete.
+            header: the PML's; with the payload at most `eager_limit`.
+            tag: it is sent with.
+
+        Returns:
+            A request; None when it cannot be lent now.
+        """
+        return None
 
     @ccall
     def put(

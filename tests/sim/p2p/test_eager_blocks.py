@@ -49,7 +49,7 @@ def stream(process: RankProcess, *, sizes: tuple[int, ...], rounds: int) -> tupl
                 done = pml.isend(comm, send(data), target, 1, STANDARD)
                 in_blocks += done.complete and size > 4080
                 pml.wait(comm, done)
-    return len(module_of(process)._free) + len(module_of(process)._unread), in_blocks
+    return len(module_of(process)._pool._free) + len(module_of(process)._pool._unread), in_blocks
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 16])
@@ -74,7 +74,7 @@ def test_a_block_that_was_read_is_the_next_to_be_used(seed: int) -> None:
             receive = pml.irecv(comm, room, 1 - comm.rank, 1)
             if comm.rank == 0:
                 pml.send(comm, send(pattern(30_000, each)), 1, 1, STANDARD)
-                places.update(one.block for one in module_of(process)._unread)
+                places.update(one.block for one in module_of(process)._pool._unread)
             pml.wait(comm, receive)
             if comm.rank:
                 pml.send(comm, send(bytes(memory)), 0, 1, STANDARD)
@@ -94,13 +94,13 @@ def test_blocks_of_a_rank_that_has_ended_come_back() -> None:
             pml.isend(comm, send(bytes(9000)), 1, 1, STANDARD)
         process.context.engine.wait_until(lambda: bool(process.context.procs[1].departed))
         module = module_of(process)
-        assert len(module._unread) == 4
+        assert len(module._pool._unread) == 4
         _, room = buffer(9000)
         receive = pml.irecv(comm, room, 2, 1) if comm.rank == 0 else None
         if receive is not None:
             pml.send(comm, send(bytes(9000)), 2, 1, STANDARD)
             pml.wait(comm, receive)
-        return len(module._unread)
+        return len(module._pool._unread)
 
     def both(process: RankProcess) -> int:
         comm, pml = world(process), process.pml

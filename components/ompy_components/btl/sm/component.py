@@ -31,6 +31,8 @@ INLINE_MAX: Final = 4096  # reference openmpi.md 3.13: Open MPI's eager limit
 # a block and by rendezvous with single copy: 64 KiB 6.8 and 10.5, 128 KiB 11.7 and 14.7, 256 KiB 33
 # and 26
 EAGER_LIMIT: Final = 128 * 1024 + 64
+LEND_LEAST: Final = 8192  # measured: README.md, "Lent messages"
+LEND_PATIENCE: Final = 100  # arbitrary: some 10 us
 INT_MAX: Final = (1 << 31) - 1  # reference openmpi.md 3.13: a size nothing reaches
 # measured: puts of 4 KiB move 0.15 GB/s, of 128 KiB 2.2, of 1 MiB 3.7, from 4 MiB on 4.8;
 # reference openmpi.md 3.13: what ofi has
@@ -48,6 +50,9 @@ class SmComponent(BtlComponent):
     rank_modules: ClassVar[tuple[str, ...]] = (
         "ompy_components.btl.sm.module",
         "ompy_components.btl.sm.endpoint",
+        "ompy_components.btl.sm.inbox",
+        "ompy_components.btl.sm.lending",
+        "ompy_components.btl.sm.pool",
         "ompy_components.btl.sm.remote",
     )
     capabilities: ClassVar[Capabilities] = Capabilities(reach="host", wire="memory")
@@ -101,6 +106,25 @@ class SmComponent(BtlComponent):
             "sender waits and every rank has a core; 0 for none.",
             level=5,
             unit="bytes",
+        ),
+        Parameter(
+            "lend_least",
+            "size_t",
+            LEND_LEAST,
+            "Eager messages of so many bytes or more are read by their receiver where they are, in "
+            "the sender's memory, if it is in MPI soon enough; 0 for none.",
+            level=5,
+            unit="bytes",
+        ),
+        Parameter(
+            "lend_patience",
+            "int",
+            LEND_PATIENCE,
+            "How often the sender of such a message looks whether it was read, before it copies it "
+            "for later; 0 for ever.",
+            level=6,
+            unit="looks",
+            minimum=0,
         ),
         Parameter(
             "stream_least",

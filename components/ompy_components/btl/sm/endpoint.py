@@ -47,10 +47,12 @@ class SmEndpoint(Endpoint):
         queue: fragments that found the ring full, in order.
         streaming: how messages are copied to where it reads them.
         copies: whether the kernel copies with it: 1 or 0, -1 before it was tried.
+        lends: it may read this rank's memory, as far as is known.
     """
 
     bell: Doorbell | None
     copies: int
+    lends: bool
     parked: int
     queue: deque[SmDescriptor]
     streaming: Streaming
@@ -75,3 +77,4 @@ class SmEndpoint(Endpoint):
         self.queue = deque()
         self.bell = None
         self.copies = -1
+        self.lends = True

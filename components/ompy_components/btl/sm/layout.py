@@ -27,6 +27,14 @@ WAITS_FOR_ROOM: Final = 2  # wake me also when a slot or block of mine became fr
 # values of a block's state word
 FREE: Final = 0
 TAKEN: Final = 1
+# of one whose payload is still in the sender's memory (`lending.py`)
+LENT: Final = 2
+READING: Final = 3
+REFUSED: Final = 4
+WITHDRAWN: Final = 5
+# kinds of words behind it, by place
+LENT_ADDRESS: Final = 1
+LENT_SIZE: Final = 2
 
 
 # kinds of words behind a rank's parked word, by place

@@ -3,8 +3,9 @@
 A small fragment is copied into a record of the ring to its receiver and done with that. A large
 one lies in a block of the sender's pool; the record only names it. The receiver reads it where
 it is and marks the block free, and that completes the fragment: a block counts as delivered
-when the peer has it. A rank that is about to sleep says so in its parked word; whoever has
-news for it rings its doorbell then, and only then.
+when the peer has it. What is lent (`lending.py`) is read in the sender's own memory.
+A rank that is about to sleep says so in its parked word; whoever has news for it rings its
+doorbell then, and only then.
 Puts and gets are in `remote.py`.
 """
 
@@ -16,6 +17,7 @@ from typing import Final
 from ompy import raw
 from ompy.compiled import DECLARING, U64, Shown, U64View, ccall, cclass, cfunc
 from ompy.data.convertor import Convertor
+from ompy.data.request import Request
 from ompy.frameworks.btl import (
     BTL_OWNERSHIP,
     COMPLETED,
@@ -31,6 +33,7 @@ from ompy.frameworks.btl import (
     UNREACHABLE,
     Descriptor,
     Endpoint,
+    LentPayload,
 )
 from ompy.frameworks.btl_base.registration import HANDLE_SIZE, identity_of
 from ompy.frameworks.btl_base.transfers import RdmaModule, is_unsuitable
@@ -42,6 +45,7 @@ from ompy.net.memory.streaming import Streaming
 
 from ompy_components.btl.sm.component import SINGLE_COPY
 from ompy_components.btl.sm.endpoint import SmDescriptor, SmEndpoint, descriptor_of
+from ompy_components.btl.sm.inbox import Inbox
 from ompy_components.btl.sm.layout import (
     AWAKE,
     FREE,
@@ -51,6 +55,8 @@ from ompy_components.btl.sm.layout import (
     SharedLayout,
     slots_of_ring,
 )
+from ompy_components.btl.sm.lending import LENT_RECORD, Lending
+from ompy_components.btl.sm.pool import BlockPool
 from ompy_components.btl.sm.remote import RemoteMemory
 
 if DECLARING:
@@ -58,7 +64,7 @@ if DECLARING:
     from ompy.engine.base import Engine
     from ompy.frameworks.btl import ReceiveCallback
 
-# kinds of records
+# kinds of records; the third is LENT_RECORD
 INLINE: Final = 0
 BLOCK: Final = 1
 
@@ -68,45 +74,17 @@ QUEUE_MAX: Final = 64  # arbitrary: beyond this the PML keeps what it wants to s
 
 
 @cclass
-class Inbox:
-    """The ring from one peer to us.
-
-    Attributes:
-        peer: who writes it.
-        reader: our end.
-        view: of the payload handed over last; making one takes longer than reading it.
-    """
-
-    peer: SmEndpoint
-    reader: RingReader
-    view: memoryview[int]
-    __slots__ = tuple(__annotations__)
-
-    def __init__(self, peer: SmEndpoint, reader: RingReader, memory: memoryview) -> None:
-        self.peer = peer
-        self.reader = reader
-        self.view = memory[:0]
-
-    @cfunc
-    def payload(self, memory: memoryview) -> memoryview:
-        """What the record just looked at carries."""
-        self.view = raw.moved(self.view, memory, self.reader.payload, self.reader.length)
-        return self.view
-
-
-@cclass
 class SmModule(RdmaModule):
     """The way to the other ranks of this host.
 
     Attributes:
+        lending: messages that peers read where they are.
         remote: registered memory, puts and gets.
     """
 
     _block_room: int
-    _block_size: int
     _endpoints: dict[int, SmEndpoint]
     _engine: Engine
-    _free: Shown[list[int]]
     _handlers: list[ReceiveCallback | None]
     _in_flight: list[SmDescriptor]
     _inboxes: list[Inbox]
@@ -115,12 +93,11 @@ class SmModule(RdmaModule):
     _name: str
     _own_parked: int
     _place: int
-    _pool: int
+    _pool: Shown[BlockPool]
     _spares: dict[int, SmDescriptor]
-    _starved: bool
-    _unread: Shown[list[SmDescriptor]]
     _waiting: int
     _words: U64View
+    lending: Lending
     remote: RemoteMemory
     __slots__ = tuple(__annotations__)
 
@@ -162,13 +139,9 @@ class SmModule(RdmaModule):
         self._name = name
         self._own_parked = self._layout.parked_word(self._place)
         self._handlers = context.active_messages.handlers
-        self._block_size = self._layout.block_size
-        self._pool = self._layout.block(self._place, 0)
-        self._free = list(range(blocks))
-        self._unread = []
+        self._pool = BlockPool(self._words, self._layout, self._place, blocks)
         self._in_flight, self._waiting = [], 0
         self._spares = {}  # sent ones in private memory, by size
-        self._starved = False
         self._endpoints, self._inboxes = {}, []
         self._engine = context.engine
         for proc in peers:
@@ -180,6 +153,8 @@ class SmModule(RdmaModule):
         self.remote = RemoteMemory(
             self, self._layout, self._memory.cast("Q"), self._place, single_copy=single_copy
         )
+        self.lending = Lending(self, self._memory, self._pool, values.lend_patience)
+        self.lend_least = self.lending.least(values.lend_least)
         context.network.doorbell(context.me.local_rank)  # arms it as what wakes this rank
 
     @cfunc
@@ -233,7 +208,7 @@ class SmModule(RdmaModule):
         self, endpoint: SmEndpoint, size: int, flags: int, order: int
     ) -> SmDescriptor | None:
         if len(endpoint.queue) >= QUEUE_MAX:
-            self._starved = True
+            self._pool.starved = True
             return None
         if size <= endpoint.writer.room:
             spare: SmDescriptor | None = self._spares.pop(size, None)
@@ -241,52 +216,18 @@ class SmModule(RdmaModule):
                 return descriptor_of(memoryview(bytearray(size)), flags, order, -1)
             spare.prepare(spare.segment, flags, order)
             return spare
-        block = self._take_block()
+        block = self._pool.take()
         if block < 0:
             return None
-        start = self._place_of(block) + CACHE_LINE
+        start = self._pool.place_of(block) + CACHE_LINE
         return descriptor_of(self._memory[start : start + size], flags, order, block)
-
-    @cfunc
-    def _place_of(self, block: int) -> int:
-        """Byte offset of a block of this rank."""
-        return self._pool + block * self._block_size
-
-    @cfunc
-    def _take_block(self) -> int:
-        """A block of this rank that nobody uses, or -1.
-
-        One that was just read is best: it is in the cache. Nobody waits for those that `sendi`
-        has sent, so they are looked at here and nowhere else.
-        """
-        unread = self._unread
-        if unread and self._is_read(unread[0]):
-            self._free.append(unread.pop(0).block)
-        elif not self._free:
-            self._reclaim()
-        self._starved = not self._free
-        return -1 if self._starved else self._free.pop()
-
-    @cfunc
-    def _reclaim(self) -> None:
-        """Take back all blocks that `sendi` has sent and nobody will read any more."""
-        left: list[SmDescriptor] = []
-        descriptor: SmDescriptor
-        for descriptor in self._unread:
-            endpoint: SmEndpoint | None = descriptor.endpoint
-            assert endpoint is not None, "it was sent"
-            if self._is_read(descriptor) or endpoint.proc.departed:
-                self._free.append(descriptor.block)
-            else:
-                left.append(descriptor)
-        self._unread = left
 
     @ccall
     def free(self, descriptor: Descriptor) -> None:
         """Give an unsent block back."""
         assert isinstance(descriptor, SmDescriptor)
         if descriptor.block >= 0:
-            self._free.append(descriptor.block)
+            self._pool.give(descriptor.block)
             descriptor.block = -1
 
     @ccall
@@ -371,22 +312,39 @@ class SmModule(RdmaModule):
     def _send_block(
         self, endpoint: SmEndpoint, convertor: Convertor, header: bytes, payload_size: int, tag: int
     ) -> int:
-        block: int = self._take_block()
+        block: int = self._pool.take()
         if block < 0:
             return NOT_AVAILABLE
-        start: int = self._place_of(block)
+        start: int = self._pool.place_of(block)
         at: int = start + CACHE_LINE
         begin: int = len(header)
         raw.copy(self._memory, at, header, 0, begin)
         endpoint.streaming.pack(convertor, self._memory, at + begin, payload_size)
-        self._words[start >> 3] = TAKEN
-        descriptor: SmDescriptor = descriptor_of(self._memory, 0, 0, block)
-        descriptor.endpoint = endpoint
-        self._unread.append(descriptor)
+        self._pool.leave(endpoint, block)
         endpoint.writer.publish(begin + payload_size, tag, BLOCK, start)
         if self._words[endpoint.parked]:
             self._ring(endpoint)
         return COMPLETED
+
+    @ccall
+    def lend(
+        self, endpoint: Endpoint, memory: memoryview, header: bytes, tag: int
+    ) -> Request | None:
+        """A record names the memory; the peer reads it there, or finds a copy of it in a block."""
+        assert isinstance(endpoint, SmEndpoint)
+        there: SmEndpoint = endpoint
+        total: int = len(header) + raw.size(memory)
+        if total > self._block_room or (self._waiting and there.queue):
+            return None
+        if not there.lends or there.writer.reserve(0) < 0:
+            return None
+        loan = self.lending.lend(there, memory, header)
+        if loan is None:
+            return None
+        there.writer.publish(total, tag, LENT_RECORD, self._pool.place_of(loan.block))
+        if self._words[there.parked]:
+            self._ring(there)
+        return loan
 
     @ccall
     def get_now(
@@ -422,7 +380,7 @@ class SmModule(RdmaModule):
         if at < 0:
             return False
         if descriptor.block >= 0:
-            start: int = self._place_of(descriptor.block)
+            start: int = self._pool.place_of(descriptor.block)
             self._words[start >> 3] = TAKEN
             self._in_flight.append(descriptor)
             endpoint.writer.publish(size, descriptor.tag, BLOCK, start)
@@ -453,6 +411,8 @@ class SmModule(RdmaModule):
             events += self._reap()
         if self._waiting:
             events += self._flush()
+        if self.lending.loans:
+            events += self.lending.settle()
         return events
 
     @cfunc
@@ -463,15 +423,25 @@ class SmModule(RdmaModule):
         while count < DRAIN_MAX and reader.peek():
             handler: ReceiveCallback | None = self._handlers[reader.tag]
             assert handler is not None, f"nobody registered for tag {reader.tag}"
-            if reader.kind == BLOCK:
-                block: int = reader.reference >> 3
-                start: int = reader.reference + CACHE_LINE
-                data = self._memory[start : start + reader.length]
-            else:
-                block = 0
+            block: int = 0
+            lent: LentPayload | None = None
+            if reader.kind == INLINE:
                 data = inbox.payload(self._memory)
+            else:
+                block = reader.reference >> 3
+                start: int = reader.reference + CACHE_LINE
+                length: int = reader.length
+                if reader.kind == LENT_RECORD and self._words[block] != TAKEN:
+                    lent = self.lending.claim(inbox.peer, reader.reference)
+                    if lent is None:
+                        break  # its sender copies it now
+                    length -= lent.size
+                data = self._memory[start : start + length]
             try:
-                handler.received(self, inbox.peer, reader.tag, data)
+                if lent is None:
+                    handler.received(self, inbox.peer, reader.tag, data)
+                else:
+                    handler.lent(self, inbox.peer, reader.tag, data, lent)
             finally:
                 if block:
                     self._words[block] = FREE
@@ -486,23 +456,20 @@ class SmModule(RdmaModule):
     @cfunc
     def _reap(self) -> int:
         """Complete the fragments whose blocks the peers have read."""
-        done = [descriptor for descriptor in self._in_flight if self._is_read(descriptor)]
+        done = [
+            descriptor for descriptor in self._in_flight if self._pool.is_read(descriptor.block)
+        ]
         if not done:
             return 0
         self._in_flight = [other for other in self._in_flight if other not in done]
-        self._starved = False
         for descriptor in done:
-            self._free.append(descriptor.block)
+            self._pool.give(descriptor.block)
             descriptor.block = -1
         for descriptor in done:
             endpoint = descriptor.endpoint
             if descriptor.callback is not None and endpoint is not None:
                 descriptor.callback.completed(self, endpoint, descriptor, 0)
         return len(done)
-
-    @ccall
-    def _is_read(self, descriptor: SmDescriptor) -> bool:
-        return self._words[self._place_of(descriptor.block) >> 3] == FREE
 
     @cfunc
     def _flush(self) -> int:
@@ -516,25 +483,25 @@ class SmModule(RdmaModule):
                 if descriptor.block < 0 and descriptor.callback is not None:
                     descriptor.callback.completed(self, endpoint, descriptor, 0)
         if count:
-            self._starved = False
+            self._pool.starved = False
         return count
 
     @ccall
     def arm(self) -> bool:
         """Say that we sleep, then look once more."""
-        wants_room = self._waiting or self._in_flight or self._starved
+        wants_room = self._waiting or self._in_flight or self._pool.starved or self.lending.loans
         self._words[self._own_parked] = WAITS_FOR_ROOM if wants_room else PARKED
         inbox: Inbox
         for inbox in self._inboxes:
             if inbox.reader.pending():
                 return False
         for descriptor in self._in_flight:
-            if self._is_read(descriptor):
+            if self._pool.is_read(descriptor.block):
                 return False
-        if self._starved:
-            for descriptor in self._unread:
-                if self._is_read(descriptor):
-                    return False
+        if self._pool.starved and self._pool.any_read():
+            return False
+        if self.lending.loans and not self.lending.may_sleep():
+            return False
         return not (self._waiting and self._room_for_waiting())
 
     @cfunc
@@ -562,7 +529,7 @@ class SmModule(RdmaModule):
             descriptor = self._in_flight.pop(0)
             receiver = descriptor.endpoint
             assert receiver is not None, "it was sent"
-            lost = receiver.proc.departed and not self._is_read(descriptor)
+            lost = receiver.proc.departed and not self._pool.is_read(descriptor.block)
             self._end(receiver, descriptor, UNREACHABLE if lost else 0)
             engine.wait_until(self._flushed)
         for endpoint in self._endpoints.values():
@@ -583,9 +550,11 @@ class SmModule(RdmaModule):
     @cfunc
     def _end(self, endpoint: SmEndpoint, descriptor: SmDescriptor, status: int) -> None:
         """Complete a fragment at the end of the module. Its block is nobody's else until read."""
-        if descriptor.block >= 0 and self._words[self._place_of(descriptor.block) >> 3] == TAKEN:
-            self._unread.append(descriptor_of(self._memory, 0, 0, descriptor.block))
-            self._unread[-1].endpoint = endpoint
+        if (
+            descriptor.block >= 0
+            and self._words[self._pool.place_of(descriptor.block) >> 3] == TAKEN
+        ):
+            self._pool.leave(endpoint, descriptor.block)
         else:
             self.free(descriptor)
         if descriptor.callback is not None:
@@ -596,4 +565,4 @@ class SmModule(RdmaModule):
         for endpoint in self._endpoints.values():
             if endpoint.queue and not endpoint.proc.departed:
                 return False
-        return self.remote.idle
+        return self.remote.idle and not self.lending.loans

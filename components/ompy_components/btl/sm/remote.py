@@ -190,6 +190,36 @@ class RemoteMemory:
         problem = self._copy_once(endpoint, local, offset, identity, REMOTE_READ)
         return COMPLETED if problem is None else NOT_AVAILABLE
 
+    # -- memory that is lent for one reading
+
+    @ccall
+    def lent_address(self, memory: memoryview) -> U64:
+        """A number by which peers name memory until `end_loan`; 0 where none may read it."""
+        copy: ProcessCopy | None = self._copy
+        if copy is None:
+            copy = self._open()
+        return 0 if copy is None else copy.address_of(memory)
+
+    @ccall
+    def end_loan(self, address: U64) -> None:
+        """No peer reads there any more."""
+        if self._forgets and self._copy is not None:
+            self._copy.forget(address)
+
+    @ccall
+    def may_read(self, endpoint: SmEndpoint) -> bool:
+        """Whether this rank may read what a peer lends."""
+        return self._may_copy(endpoint)
+
+    @ccall
+    def read_lent(self, endpoint: SmEndpoint, address: U64, view: memoryview) -> bool:
+        """Read what a peer lends; false if the peer is gone."""
+        try:
+            self._ask_kernel(self._words[endpoint.parked + PROCESS], address, view, REMOTE_READ)
+        except LinkError:
+            return False
+        return True
+
     @cfunc
     def _copy_once(
         self, endpoint: SmEndpoint, local: memoryview, offset: int, identity: U64, access: int

@@ -22,6 +22,7 @@ from ompy.frameworks.btl import (
     BtlModule,
     Endpoint,
     ErrorCallback,
+    LentPayload,
     ReceiveCallback,
 )
 from ompy.frameworks.communicator import Communicator
@@ -107,6 +108,23 @@ class Arrivals(ReceiveCallback):
             self._receiving.match_arrived(data)
         else:
             self._other(module, endpoint, tag, data)
+        if self._receiving.orphaned:
+            self._orphan(endpoint)
+
+    @ccall
+    def lent(
+        self,
+        module: BtlModule,
+        endpoint: Endpoint,
+        tag: int,
+        header: memoryview,
+        payload: LentPayload,
+    ) -> None:
+        """An eager message whose payload is still at its sender."""
+        if tag != MATCH:
+            ReceiveCallback.lent(self, module, endpoint, tag, header, payload)
+            return
+        self._receiving.match_eager(header, payload.size, payload)
         if self._receiving.orphaned:
             self._orphan(endpoint)
 

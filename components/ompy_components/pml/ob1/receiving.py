@@ -11,7 +11,7 @@ from ompy import raw
 from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.constants import ANY_TAG, LOWEST_TAG
 from ompy.data.errors import ERR_INTERN, ERR_PROC_FAILED, ERR_TRUNCATE, SUCCESS, MPIError
-from ompy.frameworks.btl import BtlModule
+from ompy.frameworks.btl import BtlModule, LentPayload
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 from ompy.trace.tag_names import tag_text
@@ -58,6 +58,7 @@ if DECLARING:
 # members of enums are found by a call; every message asks for these
 _MATCHED: Final = ReceiveEvent.MATCHED
 _ALL_HERE: Final = ReceiveEvent.ALL_HERE
+_NO_HEADER: Final = memoryview(b"")
 
 
 @cclass
@@ -156,7 +157,17 @@ class Receiving(ReceiverHalf):
     def match_arrived(self, data: memoryview) -> None:
         """A MATCH fragment: a whole eager message."""
         check(MATCH, MATCH_SIZE, data)
-        length: int = raw.size(data) - MATCH_SIZE
+        self.match_eager(data, raw.size(data) - MATCH_SIZE, None)
+
+    @ccall
+    def match_eager(self, data: memoryview, length: int, lent: LentPayload | None) -> None:
+        """A whole eager message.
+
+        Args:
+            data: its MATCH fragment, or what of that is no payload.
+            length: bytes of payload.
+            lent: the payload, if it is still in the sender's memory.
+        """
         first: U64 = raw.word(data, 0)
         second: U64 = raw.word(data, 8)
         context_id: int = first >> 16 & 0xFFFF
@@ -178,11 +189,19 @@ class Receiving(ReceiverHalf):
                 if request is not None:
                     request.sequence = sequence
                     self._flow.give_back_bytes(flow, length)
-                    self._eager(request, source, tag, data, MATCH_SIZE)
+                    if lent is None:
+                        self._eager(request, source, tag, data, MATCH_SIZE)
+                    else:
+                        self._borrowed(request, source, tag, lent)
                     return
-                self._wait(queue, _copied(first >> 8 & 0xFF, source, tag, sequence, data))
+                whole = data if lent is None else _fetched(data, lent)
+                if whole is not None:
+                    self._wait(queue, _copied(first >> 8 & 0xFF, source, tag, sequence, whole))
                 return
-        self._arrived(matching, context_id, _whole(first >> 8 & 0xFF, source, tag, sequence, data))
+        whole = data if lent is None else _fetched(data, lent)
+        if whole is not None:
+            fragment = _whole(first >> 8 & 0xFF, source, tag, sequence, whole)
+            self._arrived(matching, context_id, fragment)
 
     @ccall
     def rndv_arrived(self, data: memoryview) -> None:
@@ -379,6 +398,29 @@ class Receiving(ReceiverHalf):
             self._ob1.steps.receiver(request, COMPLETE, protocol=EAGER_ALLOCATED)
         request.finish()
 
+    @cfunc
+    def _borrowed(self, request: RecvRequest, source: int, tag: int, lent: LentPayload) -> None:
+        """As `_eager`, of a message that is read where it is."""
+        length: int = lent.size
+        convertor: Convertor = request.convertor
+        convertor.bind(length)
+        view = convertor.whole()
+        if view is None or length > convertor.size:
+            whole = _fetched(_NO_HEADER, lent)
+            if whole is not None:
+                self._eager(request, source, tag, whole, 0)
+                return
+        elif lent.read(view if raw.size(view) == length else view[:length]):
+            request.source = source
+            request.tag = tag
+            request.length = request.received = length
+            if self._trace.active:
+                self._ob1.steps.receiver(request, COMPLETE, protocol=EAGER_ALLOCATED)
+            request.finish()
+            return
+        proc = request.communicator.procs[source]
+        request.fail(ERR_PROC_FAILED, f"{proc} has ended while its message was read")
+
     def rendezvous_begun(self) -> int:
         """How many messages were put into the table that peers answer to."""
         return self._next_id
@@ -552,6 +594,15 @@ def _impossible(queue: PeerQueue, fragment: Fragment) -> str:
         f"ob1: {NAMES[fragment.kind]} {sequence} of {fragment.length} bytes with tag "
         f"{fragment.tag} from rank {fragment.source} where {expected} is the next: {why}"
     )
+
+
+@cfunc
+def _fetched(header: memoryview, lent: LentPayload) -> memoryview | None:
+    """A fragment with all of its payload; None if the sender has ended."""
+    begin: int = raw.size(header)
+    data = memoryview(bytearray(begin + lent.size))
+    raw.copy(data, 0, header, 0, begin)
+    return data if lent.read(data[begin:]) else None
 
 
 @cfunc

@@ -237,6 +237,12 @@ class Sending(SenderHalf):
         header: bytes = self.match_header(communicator.context_id, communicator.rank, tag, sequence)
         flags: int = self._immediate_flags
         there = rail.endpoint
+        if size >= module.lend_least and mode != BUFFERED and self.straight:
+            memory = convertor.whole()
+            if memory is not None:
+                lent: Request | None = module.lend(there, memory, header, MATCH)
+                if lent is not None:
+                    return lent
         if module.sendi(there, convertor, header, size, NO_ORDER, flags, MATCH) >= 0:
             return self._gone
         endpoint.eager.give_back()
