@@ -30,7 +30,7 @@ class Inbox:
         self.view = memory[:0]
 
     @ccall
-    def payload(self, memory: memoryview) -> memoryview:
-        """What the record just looked at carries."""
-        self.view = raw.moved(self.view, memory, self.reader.payload, self.reader.length)
+    def payload(self, memory: memoryview, at: int, length: int) -> memoryview:
+        """What the record just looked at carries, or names; valid until the next one."""
+        self.view = raw.moved(self.view, memory, at, length)
         return self.view

@@ -32,9 +32,11 @@ LENT: Final = 2
 READING: Final = 3
 REFUSED: Final = 4
 WITHDRAWN: Final = 5
-# kinds of words behind it, by place
+# kinds of words behind it, by place; then, from a byte on, the header
 LENT_ADDRESS: Final = 1
 LENT_SIZE: Final = 2
+LENT_HEADER: Final = 24
+LENT_HEADER_MOST: Final = CACHE_LINE - LENT_HEADER  # bytes: the reader needs no other line
 
 
 # kinds of words behind a rank's parked word, by place

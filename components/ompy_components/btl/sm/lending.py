@@ -1,7 +1,7 @@
 """Messages that their receiver reads where they are, in the memory of a sender that looks on.
 
-A record names a block with the header of such a message, its address and size; the block's payload
-is empty. The state word of the block says who may do what:
+A record names a block, whose first line has the state, the header of such a message, its address
+and its size. The rest of the block is empty. The state says who may do what:
 
 | state | who sets it | what is so |
 |---|---|---|
@@ -31,6 +31,8 @@ from ompy_components.btl.sm.layout import (
     FREE,
     LENT,
     LENT_ADDRESS,
+    LENT_HEADER,
+    LENT_HEADER_MOST,
     LENT_SIZE,
     READING,
     REFUSED,
@@ -51,18 +53,20 @@ class Loan(Request):
 
     Attributes:
         address: as peers name the memory.
+        after: the next one that the rank has lent.
         block: index of the block.
         endpoint: the receiver.
-        header: bytes of the message's header, which are in the block.
+        header: of the message.
         looks: how often the sender has found it unread.
         memory: with the message.
         start: place of the block in the segment.
     """
 
     address: U64
+    after: Loan | None
     block: int
     endpoint: SmEndpoint
-    header: int
+    header: bytes
     looks: int
     memory: memoryview[int]
     start: int
@@ -103,17 +107,18 @@ class Lending:
     """What one rank lends and borrows.
 
     Attributes:
-        loans: what it has lent, the oldest first.
+        loans: the oldest one of what it has lent and not back yet, which leads to the others.
     """
 
     _borrowed: SmPayload
+    _last: Loan | None
     _memory: memoryview[int]
     _module: SmModule
     _patience: int
     _pool: BlockPool
     _remote: RemoteMemory
     _words: U64View
-    loans: Shown[list[Loan]]
+    loans: Shown[Loan | None]
     __slots__ = tuple(__annotations__)
 
     def __init__(
@@ -134,7 +139,7 @@ class Lending:
         self._patience = patience
         self._remote = module.remote
         self._borrowed = SmPayload(module.remote)
-        self.loans = []
+        self.loans = self._last = None
 
     def least(self, wanted: int) -> int:
         """The size from which on messages are lent; they never are where two could leave LENT."""
@@ -150,6 +155,9 @@ class Lending:
         if not address:
             self._module.lend_least = SIZE_MAX
             return None
+        begin: int = len(header)
+        if begin > LENT_HEADER_MOST:
+            return None
         block: int = self._pool.take()
         if block < 0:
             return None
@@ -159,34 +167,52 @@ class Lending:
         loan.address = address
         loan.block = block
         loan.endpoint = endpoint
-        loan.header = len(header)
+        loan.header = header
         loan.looks = 0
         loan.memory = memory
         loan.start = start
-        raw.copy(self._memory, start + CACHE_LINE, header, 0, loan.header)
+        raw.copy(self._memory, start + LENT_HEADER, header, 0, begin)
         at: int = start >> 3
         self._words[at + LENT_ADDRESS] = address
         self._words[at + LENT_SIZE] = raw.size(memory)
         self._words[at] = LENT
-        self.loans.append(loan)
+        loan.after = None
+        last = self._last
+        if last is None:
+            self.loans = loan
+        else:
+            last.after = loan
+        self._last = loan
         return loan
 
     @ccall
     def settle(self) -> int:
         """Complete what was read, and take back what was not for long. How many are over."""
-        loans = self.loans
         count: int = 0
-        at: int = 0
-        while at < len(loans):
-            loan: Loan = loans[at]
+        before: Loan | None = None
+        loan: Loan | None = self.loans
+        while loan is not None:
+            following: Loan | None = loan.after
             if self._is_over(loan):
-                loans.pop(at)
+                if before is None:
+                    self.loans = following
+                else:
+                    before.after = following
+                if following is None:
+                    self._last = before
                 count += 1
-                self._remote.end_loan(loan.address)
-                loan.finish()  # which may lend again, behind the others
+                self._end(loan)
+                if following is None:
+                    break  # what was lent meanwhile is new
             else:
-                at += 1
+                before = loan
+            loan = following
         return count
+
+    @cfunc
+    def _end(self, loan: Loan) -> None:
+        self._remote.end_loan(loan.address)
+        loan.finish()  # which may lend again, behind the others
 
     @cfunc
     def _is_over(self, loan: Loan) -> bool:
@@ -214,22 +240,25 @@ class Lending:
     @cfunc
     def _copy_now(self, loan: Loan) -> None:
         """Put the payload into the block, where the receiver finds it."""
-        at: int = loan.start + CACHE_LINE + loan.header
-        raw.copy(self._memory, at, loan.memory, 0, raw.size(loan.memory))
+        at: int = loan.start + CACHE_LINE
+        begin: int = len(loan.header)
+        raw.copy(self._memory, at, loan.header, 0, begin)
+        raw.copy(self._memory, at + begin, loan.memory, 0, raw.size(loan.memory))
         raw.fence()
         self._pool.leave(loan.endpoint, loan.block)
 
     @ccall
     def may_sleep(self) -> bool:
         """Whether nothing is left to do here before a peer has done something."""
-        loan: Loan
-        for loan in self.loans:
+        loan: Loan | None = self.loans
+        while loan is not None:
             state: U64 = self._words[loan.start >> 3]
             if state == LENT and self._patience:
-                loan.looks = self._patience
-            elif state in (LENT, READING):
-                continue
-            return False
+                loan.looks = self._patience  # the next look takes it back
+                return False
+            if state not in (LENT, READING):
+                return False
+            loan = loan.after
         return True
 
     # --- the receiver

@@ -49,6 +49,7 @@ from ompy_components.btl.sm.inbox import Inbox
 from ompy_components.btl.sm.layout import (
     AWAKE,
     FREE,
+    LENT_HEADER,
     PARKED,
     TAKEN,
     WAITS_FOR_ROOM,
@@ -411,7 +412,7 @@ class SmModule(RdmaModule):
             events += self._reap()
         if self._waiting:
             events += self._flush()
-        if self.lending.loans:
+        if self.lending.loans is not None:
             events += self.lending.settle()
         return events
 
@@ -425,18 +426,18 @@ class SmModule(RdmaModule):
             assert handler is not None, f"nobody registered for tag {reader.tag}"
             block: int = 0
             lent: LentPayload | None = None
-            if reader.kind == INLINE:
-                data = inbox.payload(self._memory)
-            else:
+            at: int = reader.payload
+            length: int = reader.length
+            if reader.kind != INLINE:
                 block = reader.reference >> 3
-                start: int = reader.reference + CACHE_LINE
-                length: int = reader.length
+                at = reader.reference + CACHE_LINE
                 if reader.kind == LENT_RECORD and self._words[block] != TAKEN:
                     lent = self.lending.claim(inbox.peer, reader.reference)
                     if lent is None:
                         break  # its sender copies it now
                     length -= lent.size
-                data = self._memory[start : start + length]
+                    at = reader.reference + LENT_HEADER
+            data = inbox.payload(self._memory, at, length)
             try:
                 if lent is None:
                     handler.received(self, inbox.peer, reader.tag, data)
@@ -489,7 +490,9 @@ class SmModule(RdmaModule):
     @ccall
     def arm(self) -> bool:
         """Say that we sleep, then look once more."""
-        wants_room = self._waiting or self._in_flight or self._pool.starved or self.lending.loans
+        wants_room = (
+            self._waiting or self._in_flight or self._pool.starved or self.lending.loans is not None
+        )
         self._words[self._own_parked] = WAITS_FOR_ROOM if wants_room else PARKED
         inbox: Inbox
         for inbox in self._inboxes:
@@ -500,7 +503,7 @@ class SmModule(RdmaModule):
                 return False
         if self._pool.starved and self._pool.any_read():
             return False
-        if self.lending.loans and not self.lending.may_sleep():
+        if self.lending.loans is not None and not self.lending.may_sleep():
             return False
         return not (self._waiting and self._room_for_waiting())
 
@@ -565,4 +568,4 @@ class SmModule(RdmaModule):
         for endpoint in self._endpoints.values():
             if endpoint.queue and not endpoint.proc.departed:
                 return False
-        return self.remote.idle and not self.lending.loans
+        return self.remote.idle and self.lending.loans is None
