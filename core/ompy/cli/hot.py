@@ -228,6 +228,7 @@ HOT: Final = {
     "ompy_components.btl.sm.endpoint": OFTEN,
     "ompy_components.btl.sm.inbox": BUSY,
     "ompy_components.btl.sm.lending": BUSY,
+    "ompy_components.btl.sm.lending_choice": BUSY,
     "ompy_components.btl.sm.module": BUSY,
     "ompy_components.btl.sm.pool": BUSY,
     "ompy_components.btl.sm.remote": OFTEN,

@@ -52,6 +52,7 @@ class SmComponent(BtlComponent):
         "ompy_components.btl.sm.endpoint",
         "ompy_components.btl.sm.inbox",
         "ompy_components.btl.sm.lending",
+        "ompy_components.btl.sm.lending_choice",
         "ompy_components.btl.sm.pool",
         "ompy_components.btl.sm.remote",
     )

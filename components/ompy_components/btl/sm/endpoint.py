@@ -11,6 +11,8 @@ from ompy.net.base import Doorbell
 from ompy.net.memory.ring import RingWriter
 from ompy.net.memory.streaming import Streaming
 
+from ompy_components.btl.sm.lending_choice import LendingChoice
+
 
 @cclass
 class SmDescriptor(Descriptor):
@@ -48,9 +50,11 @@ class SmEndpoint(Endpoint):
         streaming: how messages are copied to where it reads them.
         copies: whether the kernel copies with it: 1 or 0, -1 before it was tried.
         lends: it may read this rank's memory, as far as is known.
+        choice: whether large messages to it are lent.
     """
 
     bell: Doorbell | None
+    choice: LendingChoice
     copies: int
     lends: bool
     parked: int
@@ -78,3 +82,4 @@ class SmEndpoint(Endpoint):
         self.bell = None
         self.copies = -1
         self.lends = True
+        self.choice = LendingChoice()

@@ -36,7 +36,9 @@ WITHDRAWN: Final = 5
 LENT_ADDRESS: Final = 1
 LENT_SIZE: Final = 2
 LENT_HEADER: Final = 24
-LENT_HEADER_MOST: Final = CACHE_LINE - LENT_HEADER  # bytes: the reader needs no other line
+LENT_HEADER_MOST: Final = 32  # bytes; the reader needs no other line
+# of any block, set before FREE: nanoseconds that the receiver took for it
+READ_FOR: Final = 7
 
 
 # kinds of words behind a rank's parked word, by place

@@ -112,7 +112,7 @@ class Lending:
 
     _borrowed: SmPayload
     _last: Loan | None
-    _memory: memoryview[int]
+    _memory: Shown[memoryview[int]]
     _module: SmModule
     _patience: int
     _pool: BlockPool
@@ -142,9 +142,15 @@ class Lending:
         self.loans = self._last = None
 
     def least(self, wanted: int) -> int:
-        """The size from which on messages are lent; they never are where two could leave LENT."""
-        one_step = raw.has_atomics() or self._module.context.network.virtual
-        return wanted if wanted and one_step and self._remote.single_copy else SIZE_MAX
+        """The size from which on messages are lent.
+
+        Never where two could leave LENT, nor where a receiver has to be given a core before it
+        reads: a sender that does not wait for that runs ahead of it.
+        """
+        context = self._module.context
+        one_step = raw.has_atomics() and context.engine.has_core
+        able = (one_step or context.network.virtual) and self._remote.single_copy
+        return wanted if wanted and able else SIZE_MAX
 
     # --- the sender
 
@@ -218,6 +224,8 @@ class Lending:
     def _is_over(self, loan: Loan) -> bool:
         state: U64 = self._words[loan.start >> 3]
         if state == FREE:
+            time: int = self._pool.read_for(loan.block)
+            loan.endpoint.choice.took(True, time, raw.size(loan.memory))
             self._pool.give(loan.block)
             return True
         departed: bool = loan.endpoint.proc.departed != ""
@@ -245,7 +253,7 @@ class Lending:
         raw.copy(self._memory, at, loan.header, 0, begin)
         raw.copy(self._memory, at + begin, loan.memory, 0, raw.size(loan.memory))
         raw.fence()
-        self._pool.leave(loan.endpoint, loan.block)
+        self._pool.leave(loan.endpoint, loan.block, 0, 0)
 
     @ccall
     def may_sleep(self) -> bool:

@@ -51,6 +51,7 @@ from ompy_components.btl.sm.layout import (
     FREE,
     LENT_HEADER,
     PARKED,
+    READ_FOR,
     TAKEN,
     WAITS_FOR_ROOM,
     SharedLayout,
@@ -320,8 +321,13 @@ class SmModule(RdmaModule):
         at: int = start + CACHE_LINE
         begin: int = len(header)
         raw.copy(self._memory, at, header, 0, begin)
-        endpoint.streaming.pack(convertor, self._memory, at + begin, payload_size)
-        self._pool.leave(endpoint, block)
+        if payload_size < self.lend_least:
+            endpoint.streaming.pack(convertor, self._memory, at + begin, payload_size)
+            self._pool.leave(endpoint, block, 0, 0)
+        else:
+            began: int = self._engine.now()
+            endpoint.streaming.pack(convertor, self._memory, at + begin, payload_size)
+            self._pool.leave(endpoint, block, payload_size, self._engine.now() - began)
         endpoint.writer.publish(begin + payload_size, tag, BLOCK, start)
         if self._words[endpoint.parked]:
             self._ring(endpoint)
@@ -337,7 +343,7 @@ class SmModule(RdmaModule):
         total: int = len(header) + raw.size(memory)
         if total > self._block_room or (self._waiting and there.queue):
             return None
-        if not there.lends or there.writer.reserve(0) < 0:
+        if not there.lends or there.writer.reserve(0) < 0 or not there.choice.next():
             return None
         loan = self.lending.lend(there, memory, header)
         if loan is None:
@@ -438,6 +444,7 @@ class SmModule(RdmaModule):
                     length -= lent.size
                     at = reader.reference + LENT_HEADER
             data = inbox.payload(self._memory, at, length)
+            began: int = self._engine.now() if block else 0
             try:
                 if lent is None:
                     handler.received(self, inbox.peer, reader.tag, data)
@@ -445,6 +452,7 @@ class SmModule(RdmaModule):
                     handler.lent(self, inbox.peer, reader.tag, data, lent)
             finally:
                 if block:
+                    self._words[block + READ_FOR] = self._engine.now() - began
                     self._words[block] = FREE
                 reader.release()
             count += 1
@@ -557,7 +565,7 @@ class SmModule(RdmaModule):
             descriptor.block >= 0
             and self._words[self._pool.place_of(descriptor.block) >> 3] == TAKEN
         ):
-            self._pool.leave(endpoint, descriptor.block)
+            self._pool.leave(endpoint, descriptor.block, 0, 0)
         else:
             self.free(descriptor)
         if descriptor.callback is not None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ompy.compiled import Shown, U64View, ccall, cclass, cfunc
-from ompy.frameworks.proc import Proc
 
 from ompy_components.btl.sm.endpoint import SmEndpoint
-from ompy_components.btl.sm.layout import FREE, TAKEN, SharedLayout
+from ompy_components.btl.sm.layout import FREE, READ_FOR, TAKEN, SharedLayout
 
 
 @cclass
@@ -16,10 +15,14 @@ class UnreadBlock:
     Attributes:
         block: index.
         receiver: who reads it.
+        size: bytes of its message; 0 where nobody asks how long that takes.
+        time: nanoseconds that the sender took for it.
     """
 
     block: int
-    receiver: Proc
+    receiver: SmEndpoint
+    size: int
+    time: int
     __slots__ = tuple(__annotations__)
 
 
@@ -77,6 +80,7 @@ class BlockPool:
             oldest: UnreadBlock = unread[0]
             if self.is_read(oldest.block):
                 del unread[0]
+                self._say_time(oldest)
                 self.starved = False
                 return oldest.block
         if not self._free:
@@ -90,13 +94,33 @@ class BlockPool:
         self._free.append(block)
         self.starved = False
 
+    @cfunc
+    def _say_time(self, left: UnreadBlock) -> None:
+        if left.size:
+            time: int = left.time + self.read_for(left.block)
+            left.receiver.choice.took(False, time, left.size)
+
     @ccall
-    def leave(self, endpoint: SmEndpoint, block: int) -> None:
-        """A block is full, and nobody waits for its receiver."""
+    def read_for(self, block: int) -> int:
+        """Nanoseconds that the receiver took for a block that it has read."""
+        return self._words[(self.place_of(block) >> 3) + READ_FOR]
+
+    @ccall
+    def leave(self, endpoint: SmEndpoint, block: int, size: int, time: int) -> None:
+        """A block is full, and nobody waits for its receiver.
+
+        Args:
+            endpoint: the receiver.
+            block: index.
+            size: bytes of its message, if it matters how long that takes; else 0.
+            time: nanoseconds that this rank took for it.
+        """
         self._words[self.place_of(block) >> 3] = TAKEN
         left: UnreadBlock = UnreadBlock.__new__(UnreadBlock)
         left.block = block
-        left.receiver = endpoint.proc
+        left.receiver = endpoint
+        left.size = size
+        left.time = time
         self._unread.append(left)
 
     @ccall
@@ -115,7 +139,7 @@ class BlockPool:
         still: list[UnreadBlock] = []
         left: UnreadBlock
         for left in self._unread:
-            if self.is_read(left.block) or left.receiver.departed:
+            if self.is_read(left.block) or left.receiver.proc.departed:
                 self._free.append(left.block)
             else:
                 still.append(left)
