@@ -1,54 +1,7 @@
 """The BTL contract: byte transfer between this rank and its peers (Open MPI's BTL 3.x).
 
-**Life of a component.** `init` returns its modules, usually one per network interface; a
-component that returns none is closed. It publishes addresses in the modex during `init`.
-
-**Life of a module.** The BML asks `add_procs` which peers it reaches and gets an endpoint for
-each. The PML then sends through `sendi`, or `alloc`/`prepare_src` and `send`. The engine
-calls `poll`, and what has arrived goes to the callback registered for its tag. `finalize` is
-called once, and the module is polled until it returns: what was accepted is delivered, every
-descriptor is completed (badly where the peer has departed), and nothing is left behind: no
-timer, source or poller.
-
-**Threads and callbacks.** Every call comes with the rank's lock held, from any thread inside MPI.
-Receive callbacks come from within `poll` only: the PML is never called back while it sends.
-Completions and errors come from within `poll`, `send`, `put`, `get` or `finalize`. A callback may
-send, not block. None comes after `finalize`. One `poll` does bounded work, however much has
-arrived.
-
-**Buffers.** A descriptor's `segment`, a memoryview, is the module's: the PML writes it between
-`alloc`/`prepare_src` and `send`, never afterwards. The user's memory that `prepare_src` refers to
-in place stays as it is until the completion. A receive callback has its data while it runs only.
-
-**Completion.** A descriptor accepted by `send` (`COMPLETED` or `QUEUED`) is completed exactly once.
-`COMPLETED` means: done already, and the callback is not called unless the descriptor has
-`SEND_ALWAYS_CALLBACK`, then it has been called. `QUEUED`: the callback, if any, will be called.
-Negative: not accepted, the descriptor stays the caller's. An accepted one with `BTL_OWNERSHIP` is
-the module's; else the caller frees it when it is completed.
-
-**Remote memory** (modules with the `PUT` or `GET` flag). Both sides register memory; the handle has
-a `bytes()` of `registration_handle_size` that goes to the peer by the PML's own message. The
-results are those of `send`; the callback gets a descriptor whose `segment` is the local memory and
-whose `context` is the caller's. A completed put is in the peer's memory before any fragment sent to
-that peer later arrives (with `RDMA_COMPLETION`: at once). More than `put_limit` or `get_limit`
-bytes, and what misses the alignment, gets `NOT_AVAILABLE`. A handle that names nothing (now), bytes
-outside of it and access it does not give end with `BAD_PARAM`, as result or status; the path is as
-good as before. Not every module needs a local handle; `btl_base/registration.py` has what most do
-with them.
-
-**Failover obligations** (modules with the `FAILOVER_SUPPORT` flag): each accepted fragment gets
-exactly one completion, good or bad; queued ones fail when the path breaks; the error callback comes
-once, before the error completions; completed well means the peer has it. A fragment that ends badly
-has its bytes in `segment` and `payload` while the callback runs: another path may do for it.
-`sendi` has no completion to tell of a later loss: it answers `NOT_AVAILABLE`, or what it took and
-may not have arrived goes back in order by `ErrorCallback.returned`. So may a fragment with
-`RETURNABLE`, completed before the peer has it; one with `UNHURRIED` may complete late. All this,
-which may cost something, is done once the PML has called `begin_failover`.
-
-**Failing over and back.** A path that breaks is told once, with `ERROR_NONFATAL` where the module
-keeps the obligations: another path may do. The module goes on trying to mend it by itself, and
-once it is to be trusted again says so by `ErrorCallback.healed`. Until then `send` over it is
-`UNREACHABLE`. `ERROR_FATAL` says that the peer itself is gone, or that nothing can be mended.
+What may be called when, whose the buffers are, when a fragment is complete, and what a module has
+to do for put and get, failing over and lent messages: README.md here, "The BTL contract".
 
 `ompy.conformance` tests all of this. Source: reference openmpi.md 3.11 to 3.13, seed ob1.
 """
@@ -64,6 +17,8 @@ from ompy.data.request import Request
 from ompy.engine.base import Poller
 from ompy.frameworks.btl_base.btl_component import BtlComponent as BtlComponent  # noqa: PLC0414 - from here
 from ompy.frameworks.btl_base.btl_component import apply_common
+from ompy.frameworks.btl_base.lent_payload import LentPayload as LentPayload  # noqa: PLC0414 - from here
+from ompy.frameworks.btl_base.lent_payload import fetched
 from ompy.frameworks.proc import Proc
 from ompy.mca.component import ApiVersion
 from ompy.mca.component import Component as Component  # noqa: PLC0414 - from here
@@ -105,7 +60,7 @@ PRIORITY: Final = 0x1
 BTL_OWNERSHIP: Final = 0x2
 SEND_ALWAYS_CALLBACK: Final = 0x4
 SIGNAL: Final = 0x40
-RETURNABLE: Final = 0x100  # arbitrary: beyond Open MPI's; see "Failover obligations"
+RETURNABLE: Final = 0x100  # arbitrary: beyond Open MPI's; README.md, "Failover obligations"
 UNHURRIED: Final = 0x200  # arbitrary; nobody waits for this fragment alone
 # arbitrary; a put may complete as soon as what the endpoint is given next will come after it
 IN_ORDER: Final = 0x400
@@ -130,23 +85,6 @@ TAG_PML: Final = 0x40  # reference openmpi.md 3.3
 TAG_BTL: Final = 0x20  # what a BTL says to its like at the peer
 TAG_TRANSFER: Final = 0x21  # arbitrary, as the next: put and get by fragments
 TAG_NOTICE: Final = 0x22  # that a path has failed
-
-
-@cclass
-class LentPayload:
-    """The payload of a fragment that its sender lends: it is read where it is, once.
-
-    Attributes:
-        size: bytes.
-    """
-
-    size: int
-    __slots__ = tuple(__annotations__)
-
-    @ccall
-    def read(self, view: memoryview) -> bool:
-        """Copy its first bytes, as many as `view` has; false if the sender is gone."""
-        raise NotImplementedError
 
 
 @cclass
@@ -185,10 +123,8 @@ class ReceiveCallback:
             header: what the sender's PML wrote; valid until this returns.
             payload: the rest, likewise.
         """
-        begin: int = len(header)
-        data = memoryview(bytearray(begin + payload.size))
-        data[:begin] = header
-        if payload.read(data[begin:]):
+        data = fetched(header, payload)
+        if data is not None:
             self.received(module, endpoint, tag, data)
 
 

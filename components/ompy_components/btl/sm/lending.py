@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Final
 from ompy import raw
 from ompy.compiled import U64, Shown, U64View, ccall, cclass, cfunc
 from ompy.data.request import Request
-from ompy.frameworks.btl import SIZE_MAX, LentPayload
+from ompy.frameworks.btl import SIZE_MAX
+from ompy.frameworks.btl_base.lent_payload import LentPayload
 from ompy.net.memory.ring import CACHE_LINE
 
 from ompy_components.btl.sm.endpoint import SmEndpoint
@@ -164,7 +165,7 @@ class Lending:
         begin: int = len(header)
         if begin > LENT_HEADER_MOST:
             return None
-        block: int = self._pool.take()
+        block: int = self._pool.take_block()
         if block < 0:
             return None
         start: int = self._pool.place_of(block)
@@ -192,7 +193,7 @@ class Lending:
         return loan
 
     @ccall
-    def settle(self) -> int:
+    def settle_loans(self) -> int:
         """Complete what was read, and take back what was not for long. How many are over."""
         count: int = 0
         before: Loan | None = None
@@ -226,7 +227,7 @@ class Lending:
         if state == FREE:
             time: int = self._pool.read_for(loan.block)
             loan.endpoint.choice.took(True, time, raw.size(loan.memory))
-            self._pool.give(loan.block)
+            self._pool.give_block(loan.block)
             return True
         departed: bool = loan.endpoint.proc.departed != ""
         if state == LENT:
@@ -242,7 +243,7 @@ class Lending:
             self._copy_now(loan)
             return True
         if departed:  # while it was reading
-            self._pool.give(loan.block)
+            self._pool.give_block(loan.block)
         return departed
 
     @cfunc
@@ -253,7 +254,7 @@ class Lending:
         raw.copy(self._memory, at, loan.header, 0, begin)
         raw.copy(self._memory, at + begin, loan.memory, 0, raw.size(loan.memory))
         raw.fence()
-        self._pool.leave(loan.endpoint, loan.block, 0, 0)
+        self._pool.leave_block(loan.endpoint, loan.block, 0, 0)
 
     @ccall
     def may_sleep(self) -> bool:

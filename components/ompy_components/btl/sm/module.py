@@ -33,8 +33,8 @@ from ompy.frameworks.btl import (
     UNREACHABLE,
     Descriptor,
     Endpoint,
-    LentPayload,
 )
+from ompy.frameworks.btl_base.lent_payload import LentPayload
 from ompy.frameworks.btl_base.registration import HANDLE_SIZE, identity_of
 from ompy.frameworks.btl_base.transfers import RdmaModule, is_unsuitable
 from ompy.frameworks.context import RankContext
@@ -218,7 +218,7 @@ class SmModule(RdmaModule):
                 return descriptor_of(memoryview(bytearray(size)), flags, order, -1)
             spare.prepare(spare.segment, flags, order)
             return spare
-        block = self._pool.take()
+        block = self._pool.take_block()
         if block < 0:
             return None
         start = self._pool.place_of(block) + CACHE_LINE
@@ -229,7 +229,7 @@ class SmModule(RdmaModule):
         """Give an unsent block back."""
         assert isinstance(descriptor, SmDescriptor)
         if descriptor.block >= 0:
-            self._pool.give(descriptor.block)
+            self._pool.give_block(descriptor.block)
             descriptor.block = -1
 
     @ccall
@@ -314,7 +314,7 @@ class SmModule(RdmaModule):
     def _send_block(
         self, endpoint: SmEndpoint, convertor: Convertor, header: bytes, payload_size: int, tag: int
     ) -> int:
-        block: int = self._pool.take()
+        block: int = self._pool.take_block()
         if block < 0:
             return NOT_AVAILABLE
         start: int = self._pool.place_of(block)
@@ -323,11 +323,11 @@ class SmModule(RdmaModule):
         raw.copy(self._memory, at, header, 0, begin)
         if payload_size < self.lend_least:
             endpoint.streaming.pack(convertor, self._memory, at + begin, payload_size)
-            self._pool.leave(endpoint, block, 0, 0)
+            self._pool.leave_block(endpoint, block, 0, 0)
         else:
             began: int = self._engine.now()
             endpoint.streaming.pack(convertor, self._memory, at + begin, payload_size)
-            self._pool.leave(endpoint, block, payload_size, self._engine.now() - began)
+            self._pool.leave_block(endpoint, block, payload_size, self._engine.now() - began)
         endpoint.writer.publish(begin + payload_size, tag, BLOCK, start)
         if self._words[endpoint.parked]:
             self._ring(endpoint)
@@ -419,7 +419,7 @@ class SmModule(RdmaModule):
         if self._waiting:
             events += self._flush()
         if self.lending.loans is not None:
-            events += self.lending.settle()
+            events += self.lending.settle_loans()
         return events
 
     @cfunc
@@ -472,7 +472,7 @@ class SmModule(RdmaModule):
             return 0
         self._in_flight = [other for other in self._in_flight if other not in done]
         for descriptor in done:
-            self._pool.give(descriptor.block)
+            self._pool.give_block(descriptor.block)
             descriptor.block = -1
         for descriptor in done:
             endpoint = descriptor.endpoint
@@ -565,7 +565,7 @@ class SmModule(RdmaModule):
             descriptor.block >= 0
             and self._words[self._pool.place_of(descriptor.block) >> 3] == TAKEN
         ):
-            self._pool.leave(endpoint, descriptor.block, 0, 0)
+            self._pool.leave_block(endpoint, descriptor.block, 0, 0)
         else:
             self.free(descriptor)
         if descriptor.callback is not None:

@@ -69,7 +69,7 @@ class BlockPool:
         return self._words[self.place_of(block) >> 3] == FREE
 
     @ccall
-    def take(self) -> int:
+    def take_block(self) -> int:
         """A block that nobody uses, or -1.
 
         One that was just read is best: it is in the cache. Nobody waits for those that were left,
@@ -89,7 +89,7 @@ class BlockPool:
         return -1 if self.starved else self._free.pop()
 
     @ccall
-    def give(self, block: int) -> None:
+    def give_block(self, block: int) -> None:
         """Nobody will read a block any more."""
         self._free.append(block)
         self.starved = False
@@ -106,7 +106,7 @@ class BlockPool:
         return self._words[(self.place_of(block) >> 3) + READ_FOR]
 
     @ccall
-    def leave(self, endpoint: SmEndpoint, block: int, size: int, time: int) -> None:
+    def leave_block(self, endpoint: SmEndpoint, block: int, size: int, time: int) -> None:
         """A block is full, and nobody waits for its receiver.
 
         Args:

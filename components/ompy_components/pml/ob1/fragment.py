@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from ompy import raw
 from ompy.compiled import U64, ccall, cclass, recycled
+from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.data.request import Request
 from ompy.frameworks.btl import BtlModule
+
+from ompy_components.pml.ob1.headers import MATCH, MATCH_SIZE, RGET_SIZE, parse_registrations
 
 
 @cclass
@@ -102,3 +106,35 @@ def description_of(fragment: Fragment) -> Request:
     found.length = found.received = fragment.length
     found.complete = True
     return found
+
+
+@ccall
+def whole_fragment(flags: int, source: int, tag: int, sequence: int, data: memoryview) -> Fragment:
+    """A MATCH fragment that its receive was not asked for at once."""
+    payload = data[MATCH_SIZE:]
+    return fragment_of(MATCH, flags, source, tag, sequence, len(payload), 0, payload)
+
+
+@ccall
+def copied_fragment(flags: int, source: int, tag: int, sequence: int, data: memoryview) -> Fragment:
+    """The same, of which the payload outlives the BTL's memory already."""
+    length: int = raw.size(data) - MATCH_SIZE
+    payload = raw.part(data, MATCH_SIZE, length)
+    return fragment_of(MATCH, flags, source, tag, sequence, length, 0, payload)
+
+
+@ccall
+def remote_of(module: BtlModule, data: memoryview) -> RemoteMemory:
+    """What a RGET says of the sender's memory."""
+    made: RemoteMemory = RemoteMemory.__new__(RemoteMemory)
+    made.module = module
+    made.fragment_id = raw.word(data, 32)
+    made.address = raw.signed_word(data, 40)
+    size: int = module.registration_handle_size
+    begin: int = RGET_SIZE + size
+    end: int = raw.size(data) + min(made.address, 0)
+    if end < begin:
+        raise MPIError(ERR_INTERN, f"ob1: a RGET ends {begin - end} bytes too early")
+    made.handle = raw.part(data, RGET_SIZE, size)
+    made.others = parse_registrations(raw.part(data, begin, end - begin)) if end > begin else []
+    return made

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ompy.compiled import U64, ccall, cclass
 from ompy.frameworks.bml import Rail
-from ompy.frameworks.btl import Descriptor
+from ompy.frameworks.btl import BtlModule, CompletionCallback, Descriptor, Endpoint
 
 from ompy_components.pml.ob1.matching import RecvRequest
 from ompy_components.pml.ob1.sendrequest import SendRequest
@@ -101,6 +101,31 @@ class SenderHalf:
     def frag_header(self, request: SendRequest, offset: int) -> bytes:
         """The header of a FRAG."""
         raise NotImplementedError
+
+    @ccall
+    def fragment_done(self, request: SendRequest, descriptor: Descriptor, status: int) -> None:
+        """A BTL has completed a fragment."""
+        raise NotImplementedError
+
+
+@cclass
+class FragmentDone(CompletionCallback):
+    """Completions of MATCH, RNDV, RGET and FRAG."""
+
+    _sending: SenderHalf
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, sending: SenderHalf) -> None:
+        self._sending = sending
+
+    @ccall
+    def completed(
+        self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
+    ) -> None:
+        """Account for a fragment that is done."""
+        request = descriptor.context
+        assert isinstance(request, SendRequest)
+        self._sending.fragment_done(request, descriptor, status)
 
 
 @cclass

@@ -11,13 +11,20 @@ from ompy import raw
 from ompy.compiled import DECLARING, U64, ccall, cclass, cfunc
 from ompy.data.constants import ANY_TAG, LOWEST_TAG
 from ompy.data.errors import ERR_INTERN, ERR_PROC_FAILED, ERR_TRUNCATE, SUCCESS, MPIError
-from ompy.frameworks.btl import BtlModule, LentPayload
+from ompy.frameworks.btl import BtlModule
+from ompy.frameworks.btl_base.lent_payload import LentPayload, fetched
 from ompy.frameworks.proc import Proc
 from ompy.mca.parameter import Values
 from ompy.trace.tag_names import tag_text
 
 from ompy_components.pml.ob1.diagnosis.steps import COMPLETE
-from ompy_components.pml.ob1.fragment import Fragment, RemoteMemory, fragment_of
+from ompy_components.pml.ob1.fragment import (
+    Fragment,
+    copied_fragment,
+    fragment_of,
+    remote_of,
+    whole_fragment,
+)
 from ompy_components.pml.ob1.halves import ReceiverHalf
 from ompy_components.pml.ob1.headers import (
     FLAG_ACK,
@@ -35,7 +42,6 @@ from ompy_components.pml.ob1.headers import (
     SEQUENCES,
     as_signed,
     check,
-    parse_registrations,
 )
 from ompy_components.pml.ob1.matching import Matching, PeerQueue, RecvRequest
 from ompy_components.pml.ob1.rendezvous.rendezvous_receive import RendezvousReceive
@@ -194,13 +200,15 @@ class Receiving(ReceiverHalf):
                     else:
                         self._borrowed(request, source, tag, lent)
                     return
-                whole = data if lent is None else _fetched(data, lent)
+                whole = data if lent is None else fetched(data, lent)
                 if whole is not None:
-                    self._wait(queue, _copied(first >> 8 & 0xFF, source, tag, sequence, whole))
+                    self._wait(
+                        queue, copied_fragment(first >> 8 & 0xFF, source, tag, sequence, whole)
+                    )
                 return
-        whole = data if lent is None else _fetched(data, lent)
+        whole = data if lent is None else fetched(data, lent)
         if whole is not None:
-            fragment = _whole(first >> 8 & 0xFF, source, tag, sequence, whole)
+            fragment = whole_fragment(first >> 8 & 0xFF, source, tag, sequence, whole)
             self._arrived(matching, context_id, fragment)
 
     @ccall
@@ -265,7 +273,7 @@ class Receiving(ReceiverHalf):
         # the message's first bytes may lie at the end
         payload = data[address:] if address < 0 else b""
         fragment: Fragment = self._announced(RGET, "< RGET", data, payload)
-        fragment.remote = _remote(module, data)
+        fragment.remote = remote_of(module, data)
         return fragment
 
     @cfunc
@@ -406,7 +414,7 @@ class Receiving(ReceiverHalf):
         convertor.bind(length)
         view = convertor.whole()
         if view is None or length > convertor.size:
-            whole = _fetched(_NO_HEADER, lent)
+            whole = fetched(_NO_HEADER, lent)
             if whole is not None:
                 self._eager(request, source, tag, whole, 0)
                 return
@@ -558,23 +566,6 @@ class Receiving(ReceiverHalf):
         )
 
 
-@cfunc
-def _remote(module: BtlModule, data: memoryview) -> RemoteMemory:
-    """What a RGET says of the sender's memory."""
-    made: RemoteMemory = RemoteMemory.__new__(RemoteMemory)
-    made.module = module
-    made.fragment_id = raw.word(data, 32)
-    made.address = raw.signed_word(data, 40)
-    size: int = module.registration_handle_size
-    begin: int = RGET_SIZE + size
-    end: int = raw.size(data) + min(made.address, 0)
-    if end < begin:
-        raise MPIError(ERR_INTERN, f"ob1: a RGET ends {begin - end} bytes too early")
-    made.handle = raw.part(data, RGET_SIZE, size)
-    made.others = parse_registrations(raw.part(data, begin, end - begin)) if end > begin else []
-    return made
-
-
 def _place(fragment: Fragment) -> int:
     """How many messages of its sender there were before it, in a new communicator."""
     return (fragment.sequence - 1) & SEQUENCE_MASK
@@ -594,27 +585,3 @@ def _impossible(queue: PeerQueue, fragment: Fragment) -> str:
         f"ob1: {NAMES[fragment.kind]} {sequence} of {fragment.length} bytes with tag "
         f"{fragment.tag} from rank {fragment.source} where {expected} is the next: {why}"
     )
-
-
-@cfunc
-def _fetched(header: memoryview, lent: LentPayload) -> memoryview | None:
-    """A fragment with all of its payload; None if the sender has ended."""
-    begin: int = raw.size(header)
-    data = memoryview(bytearray(begin + lent.size))
-    raw.copy(data, 0, header, 0, begin)
-    return data if lent.read(data[begin:]) else None
-
-
-@cfunc
-def _whole(flags: int, source: int, tag: int, sequence: int, data: memoryview) -> Fragment:
-    """A MATCH fragment that its receive was not asked for at once."""
-    payload = data[MATCH_SIZE:]
-    return fragment_of(MATCH, flags, source, tag, sequence, len(payload), 0, payload)
-
-
-@cfunc
-def _copied(flags: int, source: int, tag: int, sequence: int, data: memoryview) -> Fragment:
-    """The same, of which the payload outlives the BTL's memory already."""
-    length: int = raw.size(data) - MATCH_SIZE
-    payload = raw.part(data, MATCH_SIZE, length)
-    return fragment_of(MATCH, flags, source, tag, sequence, length, 0, payload)

@@ -26,9 +26,7 @@ from ompy.frameworks.btl import (
     SIGNAL,
     UNREACHABLE,
     BtlModule,
-    CompletionCallback,
     Descriptor,
-    Endpoint,
 )
 from ompy.frameworks.communicator import Communicator
 from ompy.frameworks.pml import BUFFERED, SYNCHRONOUS
@@ -37,7 +35,7 @@ from ompy.mca.parameter import Values
 
 from ompy_components.pml.ob1.diagnosis.steps import COMPLETE
 from ompy_components.pml.ob1.flow import cost_of_bytes
-from ompy_components.pml.ob1.halves import SenderHalf
+from ompy_components.pml.ob1.halves import FragmentDone, SenderHalf
 from ompy_components.pml.ob1.headers import (
     FLAG_ACK,
     FLAG_SIGNAL,
@@ -86,26 +84,6 @@ _RGET_SENT: Final = SendEvent.RGET_SENT
 _DELIVERED: Final = SendEvent.DELIVERED
 _AWAIT_ACK: Final = SendState.AWAIT_ACK
 _DONE: Final = SendState.DONE
-
-
-@cclass
-class FragmentDone(CompletionCallback):
-    """Completions of MATCH, RNDV, RGET and FRAG."""
-
-    _sending: Sending
-    __slots__ = tuple(__annotations__)
-
-    def __init__(self, sending: Sending) -> None:
-        self._sending = sending
-
-    @ccall
-    def completed(
-        self, module: BtlModule, endpoint: Endpoint, descriptor: Descriptor, status: int
-    ) -> None:
-        """Account for a fragment that is done."""
-        request = descriptor.context
-        assert isinstance(request, SendRequest)
-        self._sending.fragment_done(request, descriptor, status)
 
 
 @cclass
