@@ -176,7 +176,7 @@ def _read_spec(data: bytes, _folder: Path) -> None:
 
 def _read_quantity(data: bytes, _folder: Path) -> None:
     from ompy.mca.errors import UsageError
-    from ompy.runtime.faults.fault_script import duration, rate
+    from ompy.runtime.faults.quantities import duration, rate
 
     for read in (duration, rate):
         with _refused(UsageError):

@@ -13,9 +13,9 @@ from ompy import MPI
 from ompy.frameworks.btl import BtlModule, Endpoint, LentPayload, ReceiveCallback
 from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.runtime.ranks.process import RankProcess
-
 from ompy_components.btl.sm.layout import FREE, READING
 from ompy_components.btl.sm.lending_choice import SOONEST, LendingChoice
+
 from tests.sim.p2p.test_eager_blocks import module_of
 from tests.support.effort import effort
 from tests.support.worlds import virtual

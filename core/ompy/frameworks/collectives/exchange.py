@@ -134,6 +134,23 @@ class Exchange:
                 self._wait(request)
         self._forget()
 
+    @ccall
+    def finish_receiving(self) -> None:
+        """As `finish`, but whom a send did not reach has ended, and need not be told.
+
+        Raises:
+            MPIError: the first receive that failed, or a member has made another call.
+        """
+        request: Request
+        for request, _, _ in self._receives:
+            if not request.complete or request.error:
+                self._wait(request)
+        for request, _ in self._sends:
+            if not request.complete:
+                with suppress(MPIError):
+                    self._wait(request)
+        self._forget()
+
     @cfunc
     def _wait(self, request: Request) -> None:
         communicator = self.communicator

@@ -103,7 +103,8 @@ def _words_by_messages(exchange: Exchange, members: Sequence[int], said: bytes) 
 
     In each round two members tell each other all they know. As many as a power of two do; each of
     the others tells one of them first, and is told last. Whoever waits for a member has told it
-    before, so that one whose part fails knows what to drop (`patience.py`).
+    before, so that one whose part fails knows what to drop (`patience.py`). Whom a member cannot
+    tell any more has died; what it has said itself is known, and is no error here or elsewhere.
     """
     size: int = len(members)
     place: int = members.index(exchange.rank)
@@ -116,12 +117,12 @@ def _words_by_messages(exchange: Exchange, members: Sequence[int], said: bytes) 
     exchange.whole = True
     if place >= paired:
         exchange.swap(memoryview(said), members[own], memory, members[own])
-        exchange.finish()
+        exchange.finish_receiving()
         return _by_place(memory, size, len(said))
     memory[own * width : own * width + len(said)] = said
     if own + paired < size:
         exchange.receive(memory[own * width + len(said) : (own + 1) * width], members[own + paired])
-        exchange.finish()
+        exchange.finish_receiving()
     step: int = 1
     while step < paired:
         first: int = own - own % step
@@ -129,11 +130,11 @@ def _words_by_messages(exchange: Exchange, members: Sequence[int], said: bytes) 
         known = memory[first * width : (first + step) * width]
         first ^= step
         exchange.swap(known, partner, memory[first * width : (first + step) * width], partner)
-        exchange.finish()
+        exchange.finish_receiving()
         step *= 2
     if own + paired < size:
         exchange.send(memory, members[own + paired])
-        exchange.finish()
+        exchange.finish_receiving()
     return _by_place(memory, size, len(said))
 
 
