@@ -151,14 +151,25 @@ class Standing(Sleepers):
         self._asleep.pop(threading.get_ident(), None)
 
     def asked(self, question: int) -> None:
-        """The launcher wants to know."""
-        self._say(question)
+        """The launcher wants to know.
+
+        Between two naps of a sleep the rank is awake for a moment. If it is asked then, it has to
+        say by itself that it sleeps on: else the launcher takes it for one that runs.
+        """
+        said = self._say_now(question)
+        if said["live"]:
+            self._told.clear()
 
     def _say(self, question: int) -> bool:
         """Whether it is known what each thread needs; if not, that may come to be known."""
+        said = self._say_now(question)
+        return not said["live"] and all(wait["needs"] is not None for wait in said["waits"])
+
+    def _say_now(self, question: int) -> dict[str, Any]:
+        """Say how the rank stands; what that was."""
         said = standing_of(self._process, dict(self._asleep))
         self._tell(question, json.dumps(said, separators=(",", ":")).encode())
-        return not said["live"] and all(wait["needs"] is not None for wait in said["waits"])
+        return said
 
 
 def standing_of(process: RankProcess, asleep: dict[int, tuple[Waitable, int]]) -> dict[str, Any]:
