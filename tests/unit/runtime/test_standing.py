@@ -16,6 +16,7 @@ from tests.support.worlds import virtual
 def test_a_rank_that_is_asked_between_two_naps_says_that_it_sleeps_on(monkeypatch: Any) -> None:
     """It is awake for a moment, and says so; nobody would hear of the rest of its sleep."""
     monkeypatch.setattr(standing, "program_threads", list)  # the virtual world's are no program's
+    monkeypatch.setattr(standing.signal, "getitimer", lambda _which: (0.0, 0.0))  # the test has one
 
     def program(process: RankProcess) -> list[tuple[int, bool]]:
         said: list[tuple[int, bool]] = []
