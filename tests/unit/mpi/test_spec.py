@@ -77,6 +77,7 @@ def test_forms(spec: object, expected: tuple[int, int, str]) -> None:
 
 
 FOREIGN = ">i4" if sys.byteorder == "little" else "<i4"
+DATED = np.dtype([("when", "M8[s]"), ("what", "i1")])
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,11 @@ FOREIGN = ">i4" if sys.byteorder == "little" else "<i4"
         ([BUFFER_AUTOMATIC, 2], MPIException, "address 0"),
         (IN_PLACE, MPIException, "IN_PLACE"),
         ([IN_PLACE, 1, INT], MPIException, "IN_PLACE"),
-        (np.zeros(2, "M8[s]"), KeyError, "cannot map buffer format 'M'"),
+        (np.zeros(2, "M8[s]"), BufferError, "cannot map buffer format 'M'"),
+        (np.zeros(2, DATED), BufferError, "cannot map buffer format"),
+        ([np.zeros(4, DATED)[::2], BYTE], BufferError, "contiguous"),
+        (np.array(["a"], np.dtypes.StringDType()), ValueError, "StringDType"),
+        ([np.zeros(2, "m8[ns]"), 2], BufferError, "cannot map buffer format 'm'"),
         ([np.zeros(4, "M8[s]")[::2], INT], BufferError, "contiguous"),
         ([DATA, 1, INT.Dup().Create_contiguous(2)], MPIException, "Commit"),
         ([1, 2], TypeError, "expecting a buffer"),
@@ -150,6 +155,18 @@ def test_dates_with_a_datatype(kind: str) -> None:
     assert send_convertor([dates, INT64_T]).size == 32
     with pytest.raises(BufferError, match="read-only"):
         recv_convertor([dates, INT64_T])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_records_with_dates_go_as_bytes(order: Any) -> None:
+    """NumPy gives no buffer of them with a format, but one of their bytes."""
+    records = np.zeros((2, 3), DATED, order=order)
+    records["when"] = np.arange(6).reshape(2, 3)
+    assert message([records, BYTE], True).message.packed() == records.tobytes("A")
+    assert send_convertor([records, 9, BYTE]).size == 9
+    records.setflags(write=False)
+    with pytest.raises(BufferError, match="read-only"):
+        recv_convertor([records, BYTE])
 
 
 def test_the_fast_forms_are_the_general_ones() -> None:

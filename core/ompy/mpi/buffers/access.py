@@ -11,7 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from ompy.raw import NATIVE
 
-_DATES: Final = "Mm"  # NumPy's characters of points in time and of spans
+DATES: Final = "Mm"  # NumPy's characters of points in time and of spans
+# What begins the name of items that the buffer protocol has no format for, like dates in a record.
+FORMLESS: Final = "NumPy's "
 
 
 class Access(NamedTuple):
@@ -46,11 +48,8 @@ def acquire(buffer: Any, writable: bool) -> Access:
     try:
         try:
             view = memoryview(buffer)
-        except ValueError:  # NumPy's dates have no format: its message says so
-            form = getattr(getattr(buffer, "dtype", None), "char", "")
-            if form not in _DATES or not form:
-                raise
-            view = memoryview(buffer.view("i8"))
+        except ValueError:  # the items have no format: NumPy's message says so
+            view, form = _formless(buffer)
     except TypeError:  # `contextlib.suppress` takes as long as all else here
         pass
     if view is None:  # not from within the handler: the user's traceback is long enough
@@ -65,6 +64,20 @@ def acquire(buffer: Any, writable: bool) -> Access:
             "the methods in lower case send objects"
         )
     return Access(raw_bytes(view), form or view.format, view.itemsize)
+
+
+def _formless(buffer: Any) -> tuple[memoryview, str]:
+    """The memory of an array whose items have no format in the buffer protocol, and their name.
+
+    Raises:
+        ValueError: it is no such array, or its items are more than their bytes.
+    """
+    kind = getattr(buffer, "dtype", None)
+    if kind is None or getattr(kind, "hasobject", True):
+        memoryview(buffer)  # its own error
+        raise ValueError("message: the buffer has no format")
+    form = kind.char if kind.char in DATES else f"{FORMLESS}{kind}"
+    return memoryview(buffer.view(f"V{kind.itemsize}")), form
 
 
 def raw_bytes(view: memoryview) -> memoryview:

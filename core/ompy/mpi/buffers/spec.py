@@ -17,7 +17,7 @@ from ompy.compiled import ccall, cfunc
 from ompy.data.errors import ERR_ARG, ERR_BUFFER, ERR_TYPE
 from ompy.data.layout import Layout
 from ompy.data.message import Blocks, Message, blocks_from, message_of
-from ompy.mpi.buffers.access import acquire
+from ompy.mpi.buffers.access import DATES, FORMLESS, acquire
 from ompy.mpi.buffers.common_forms import (
     BEYOND,
     DATATYPES,
@@ -406,8 +406,18 @@ def _resolve(buffer: Any, kind: Any, writable: bool) -> tuple[memoryview | None,
         return found.view, _named(kind)
     datatype = of_format(found.format, found.itemsize)
     if datatype is None:
-        raise KeyError(f"message: cannot map buffer format {found.format!r} to MPI datatype")
+        raise _unmapped(found.format)
     return found.view, datatype
+
+
+def _unmapped(form: str) -> Exception:
+    """The error of a buffer whose items no datatype stands for."""
+    if form.startswith(FORMLESS) or (form and form in DATES):  # mpi4py's class for those
+        return BufferError(
+            f"message: cannot map buffer format {form!r} to MPI datatype; name one, "
+            "as in [dates, MPI.INT64_T] or [records, MPI.BYTE]"
+        )
+    return KeyError(f"message: cannot map buffer format {form!r} to MPI datatype")
 
 
 def _named(kind: Any) -> Datatype:
