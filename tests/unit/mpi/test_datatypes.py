@@ -6,6 +6,7 @@ import pickle
 import random
 import struct
 from array import array
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -146,6 +147,31 @@ DERIVED = {
     "RESIZED": INT.Create_resized(-4, 12),
     "DUP": INT.Dup(),
 }
+
+
+@pytest.mark.parametrize(
+    "none",
+    [
+        lambda base: base.Create_contiguous(0),
+        lambda base: base.Create_contiguous(0).Dup(),
+        lambda base: base.Create_contiguous(0).Create_contiguous(3),
+        lambda base: base.Create_vector(0, 1, 2),
+        lambda base: base.Create_hvector(2, 0, 5),
+        lambda base: base.Create_indexed([], []),
+        lambda base: base.Create_hindexed([0, 0], [3, 9]),
+        lambda base: base.Create_indexed_block(0, [1, 2]),
+        lambda base: base.Create_hindexed_block(1, []),
+    ],
+)
+def test_bounds_of_what_has_no_element_are_nobodys(none: Callable[[Datatype], Datatype]) -> None:
+    """A structure took them for its own: its elements lay on top of each other."""
+    empty = none(INT.Create_resized(17, 24))
+    pair = Datatype.Create_struct([1, 1], [0, 8], [empty, DOUBLE])
+    assert bounds(pair) == (8, 0, 16, 8, 8)
+    assert picked(pair, 2) == [*range(8, 16), *range(24, 32)]
+    assert bounds(Datatype.Create_struct([1, 1], [40, 8], [empty, DOUBLE])) == (8, 8, 32, 8, 8)
+    one = Datatype.Create_struct([1, 1], [0, 8], [INT.Create_resized(0, 40).Dup(), DOUBLE])
+    assert bounds(one) == (12, 0, 40, 0, 16), "what has one sets them"
 
 
 @pytest.mark.parametrize("wrong", [None, "d", 3, BYTE.Get_size])

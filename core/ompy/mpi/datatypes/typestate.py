@@ -178,9 +178,24 @@ def derived_state(
         arguments: of it.
         bounded: the constructor sets bounds.
     """
-    made = _made(combiner, arguments, base.align, bounded or base.bounded)
+    by_hand: bool = bounded or (base.bounded and _has_elements(combiner, arguments))
+    made = _made(combiner, arguments, base.align, by_hand)
     made.base = base
     return made
+
+
+@cfunc
+def _has_elements(combiner: str, arguments: tuple[Any, ...]) -> bool:
+    """Whether a constructor that sets no bounds takes an element of its base at all.
+
+    If not, bounds of the base set by hand are in no type map: a structure with this type in it
+    would take them for its own, and have its elements on top of each other.
+    """
+    if combiner == "DUP":
+        return True
+    if combiner in ("INDEXED", "HINDEXED"):
+        return any(arguments[0])
+    return bool(arguments[0]) and (combiner == "CONTIGUOUS" or bool(arguments[1]))
 
 
 @ccall
