@@ -163,13 +163,17 @@ DERIVED = {
         lambda base: base.Create_hindexed_block(1, []),
     ],
 )
-def test_bounds_of_what_has_no_element_are_nobodys(none: Callable[[Datatype], Datatype]) -> None:
+def test_what_has_no_element_has_no_bounds_and_no_alignment(
+    none: Callable[[Datatype], Datatype],
+) -> None:
     """A structure took them for its own: its elements lay on top of each other."""
     empty = none(INT.Create_resized(17, 24))
     pair = Datatype.Create_struct([1, 1], [0, 8], [empty, DOUBLE])
     assert bounds(pair) == (8, 0, 16, 8, 8)
     assert picked(pair, 2) == [*range(8, 16), *range(24, 32)]
     assert bounds(Datatype.Create_struct([1, 1], [40, 8], [empty, DOUBLE])) == (8, 8, 32, 8, 8)
+    padded = Datatype.Create_struct([1, 1], [0, 8], [none(DOUBLE), CHAR])
+    assert bounds(padded) == (1, 0, 9, 8, 1), "what is not there need not be aligned"
     one = Datatype.Create_struct([1, 1], [0, 8], [INT.Create_resized(0, 40).Dup(), DOUBLE])
     assert bounds(one) == (12, 0, 40, 0, 16), "what has one sets them"
 

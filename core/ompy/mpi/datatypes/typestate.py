@@ -178,8 +178,10 @@ def derived_state(
         arguments: of it.
         bounded: the constructor sets bounds.
     """
-    by_hand: bool = bounded or (base.bounded and _has_elements(combiner, arguments))
-    made = _made(combiner, arguments, base.align, by_hand)
+    if bounded or _has_elements(combiner, arguments):
+        made = _made(combiner, arguments, base.align, bounded or base.bounded)
+    else:  # nothing of the base is in its type map: neither alignment nor bounds set by hand
+        made = _made(combiner, arguments, 1, False)
     made.base = base
     return made
 
@@ -188,8 +190,8 @@ def derived_state(
 def _has_elements(combiner: str, arguments: tuple[Any, ...]) -> bool:
     """Whether a constructor that sets no bounds takes an element of its base at all.
 
-    If not, bounds of the base set by hand are in no type map: a structure with this type in it
-    would take them for its own, and have its elements on top of each other.
+    If not, a structure with this type in it would take the base's bounds and alignment for its
+    own, and have its elements on top of each other or apart.
     """
     if combiner == "DUP":
         return True
