@@ -17,8 +17,7 @@ from ompy.data.request import Request
 from ompy.engine.base import Poller
 from ompy.frameworks.btl_base.btl_component import BtlComponent as BtlComponent  # noqa: PLC0414 - from here
 from ompy.frameworks.btl_base.btl_component import apply_common
-from ompy.frameworks.btl_base.lent_payload import LentPayload as LentPayload  # noqa: PLC0414 - from here
-from ompy.frameworks.btl_base.lent_payload import fetched
+from ompy.frameworks.btl_base.lent_payload import LentPayload, fetched
 from ompy.frameworks.proc import Proc
 from ompy.mca.component import ApiVersion
 from ompy.mca.component import Component as Component  # noqa: PLC0414 - from here

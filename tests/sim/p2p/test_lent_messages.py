@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from ompy import MPI
-from ompy.frameworks.btl import BtlModule, Endpoint, LentPayload, ReceiveCallback
+from ompy.frameworks.btl import BtlModule, Endpoint, ReceiveCallback
+from ompy.frameworks.btl_base.lent_payload import LentPayload
 from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.runtime.ranks.process import RankProcess
 from ompy_components.btl.sm.layout import FREE, READING
