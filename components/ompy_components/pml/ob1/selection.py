@@ -73,6 +73,21 @@ def choose(
 
 
 @ccall
+def whole_max(mode: int, eager_payload_max: int, lend_least: int) -> int:
+    """Bytes of a message at most that go as one fragment.
+
+    A synchronous message waits for its receiver in any case. So where a large eager one may be
+    lent, it is better got from the sender's memory.
+
+    Args:
+        mode: communication mode.
+        eager_payload_max: the rail's eager limit less the largest header.
+        lend_least: bytes from which on the rail may lend messages.
+    """
+    return min(eager_payload_max, lend_least - 1) if mode == SYNCHRONOUS else eager_payload_max
+
+
+@ccall
 def choose_bare(mode: int, size: int, eager_payload_max: int) -> Protocol | None:
     """The protocol of a message whose first fragment may carry none of it.
 

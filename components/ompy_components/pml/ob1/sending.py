@@ -63,6 +63,7 @@ from ompy_components.pml.ob1.selection import (
     SEND_RECEIVE_PIPELINE,
     choose,
     choose_bare,
+    whole_max,
 )
 from ompy_components.pml.ob1.sendrequest import SendRequest, send_request
 from ompy_components.pml.ob1.states import SEND_TABLE, SendEvent, SendState, State, rows_of
@@ -243,7 +244,8 @@ class Sending(SenderHalf):
         rail: Rail = endpoint.eager.next()
         module: BtlModule = rail.module
         size: int = convertor.size
-        if not (self.straight and rail.immediate) or size > module.eager_limit - UNION_SIZE:
+        most: int = whole_max(SYNCHRONOUS, module.eager_limit - UNION_SIZE, module.lend_least)
+        if not (self.straight and rail.immediate) or size > most:
             endpoint.eager.give_back()
             return None
         request: SendRequest = send_request(
@@ -300,6 +302,8 @@ class Sending(SenderHalf):
         size: int = request.convertor.size
         inplace: bool = bool(module.flags & SEND_INPLACE)  # what is in pieces `prepare_src` packs
         eager_payload: int = module.eager_limit - UNION_SIZE
+        if self.straight:
+            eager_payload = whole_max(request.mode, eager_payload, module.lend_least)
         if request.bare:
             return self.rendezvous.start(
                 rail, request, choose_bare(request.mode, size, eager_payload)

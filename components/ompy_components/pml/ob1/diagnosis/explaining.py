@@ -35,6 +35,7 @@ from ompy_components.pml.ob1.selection import (
     choose_large,
     first_payload,
     suits_direct,
+    whole_max,
 )
 
 if TYPE_CHECKING:
@@ -90,13 +91,20 @@ class Explaining:
         """What the sender would choose."""
         module = self._rail.module
         inplace = bool(module.flags & SEND_INPLACE)
-        limit = module.eager_limit - UNION_SIZE
-        found = choose(asked.mode, asked.size, limit, self._rail.immediate, inplace)
+        whole = self._whole_max(asked)
+        found = choose(asked.mode, asked.size, whole, self._rail.immediate, inplace)
         if found is not None:
             return found
         rails = self._direct(asked)
         flags = rails[0].module.flags if rails else 0
         return choose_large(asked.mode, asked.contiguous, flags)
+
+    def _whole_max(self, asked: Asked) -> int:
+        """Bytes at most that go as one fragment."""
+        module = self._rail.module
+        limit = module.eager_limit - UNION_SIZE
+        straight = self._ob1.sending.straight
+        return whole_max(asked.mode, limit, module.lend_least) if straight else limit
 
     def _direct(self, asked: Asked) -> list[Rail]:
         """The rails that would move the whole message by RDMA."""
@@ -131,10 +139,16 @@ class Explaining:
             f"{module.name} less {UNION_SIZE} for the largest header",
             (eager,),
         )
-        if asked.size <= limit:
+        if asked.size <= self._whole_max(asked):
             yield from self._small(asked)
-        else:
-            yield from self._large(asked, protocol)
+            return
+        if asked.size <= limit:
+            yield Branch(
+                f"synchronous mode, and {module.name} may lend {module.lend_least} bytes or more: "
+                f"they are not copied twice",
+                (_parameter(module, "lend_least"),),
+            )
+        yield from self._large(asked, protocol)
 
     def _small(self, asked: Asked) -> Iterator[Branch]:
         if asked.mode == SYNCHRONOUS:
@@ -146,6 +160,13 @@ class Explaining:
             f"the size {asked.size}",
             (_parameter(module, "flags"),),
         )
+        lends = asked.contiguous and asked.mode != BUFFERED and asked.size >= module.lend_least
+        if lends and self._ob1.sending.straight:
+            yield Branch(
+                f"{module.name} may lend it: the receiver reads it in the sender's memory, if that "
+                f"took less than two copies lately",
+                (_parameter(module, "lend_least"),),
+            )
 
     def _large(self, asked: Asked, protocol: Protocol) -> Iterator[Branch]:
         if protocol is BUFFERED_PIPELINE:

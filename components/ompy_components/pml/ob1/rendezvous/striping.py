@@ -229,7 +229,9 @@ class RdmaRails:
             return None
         rail: Rail = rails[0]
         module: BtlModule = rail.module
-        if not (rail.immediate and module.flags & GET) or size <= module.eager_limit - UNION_SIZE:
+        if not (rail.immediate and module.flags & GET):
+            return None
+        if size <= min(module.eager_limit - UNION_SIZE, module.lend_least - 1):
             return None
         return rail if self._may_use(endpoint, module) and self._suits(module, size) else None
 
