@@ -25,6 +25,17 @@ KEEPING: Final = frozenset(
 )
 
 
+# methods that may end what uses memory
+ENDING: Final = frozenset(
+    {
+        "Wait", "Waitall", "Waitany", "Waitsome", "wait", "waitall", "waitany", "waitsome",
+        "Test", "Testall", "Testany", "Testsome", "test", "testall", "testany", "testsome",
+        "Fence", "Unlock", "Unlock_all", "Complete", "Free", "Close", "Disconnect", "Parrived",
+        "Flush", "Flush_all", "Flush_local", "Flush_local_all",
+    }
+)  # fmt: skip
+
+
 # what is done with a name's contents: the index of the part, None for all of it
 Parts = list[ast.expr | None]
 Table = dict[int, dict[str, Parts]]  # by line and name
@@ -84,17 +95,6 @@ class Uses:
         return found
 
 
-def _note(table: Table, line: int, name: str, part: ast.expr | None) -> None:
-    table.setdefault(line, {}).setdefault(name, []).append(part)
-
-
-def _note_element(table: Table, node: ast.AST) -> None:
-    """Something is done with the contents of `a[0]`, if that is what a node is."""
-    name = dotted_name(node.value) if isinstance(node, ast.Subscript) else ""
-    if name and isinstance(node, ast.Subscript):
-        _note(table, node.lineno, name, node.slice)
-
-
 @cached_by_code
 def uses_of(code: CodeType) -> Uses:
     """The uses in a function; none where its source is not there."""
@@ -105,20 +105,56 @@ def uses_of(code: CodeType) -> Uses:
 
 
 class _Collector(ast.NodeVisitor):
-    """Collects what uses the contents of what a name stands for; a new name for it does not."""
+    """Collects what uses the contents of what a name stands for; a new name for it does not.
+
+    A line is looked at before any of it has run. So what it uses behind a call that may have ended
+    the operation is left out: `request.Wait(); print(room)` is right.
+    """
 
     def __init__(self) -> None:
         self.uses = Uses()
+        self._called: set[int] = set()  # lines of statements that have calls
+        self._after: set[int] = set()  # those on which another statement follows
+        self._ended: dict[int, int] = {}  # lines, and the column where something may have ended
+
+    def visit(self, node: ast.AST) -> None:
+        """Go on to a node; a statement may be behind others on its line."""
+        if isinstance(node, ast.stmt):
+            self._after |= self._called
+            self._note_ends(node)
+        super().visit(node)
+
+    def _note_ends(self, statement: ast.stmt) -> None:
+        for node in ast.walk(statement):
+            called = node.func if isinstance(node, ast.Call) else None
+            if isinstance(called, ast.Attribute) and called.attr in ENDING:
+                line, column = called.lineno, called.col_offset
+                self._ended[line] = min(column, self._ended.get(line, column))
+
+    def _is_left_out(self, node: ast.expr) -> bool:
+        """Whether a use is behind what may have ended the operation."""
+        line = node.lineno
+        return line in self._after or node.col_offset > self._ended.get(line, node.col_offset)
+
+    def _note(self, table: Table, node: ast.expr, name: str, part: ast.expr | None) -> None:
+        if not self._is_left_out(node):
+            table.setdefault(node.lineno, {}).setdefault(name, []).append(part)
+
+    def _note_element(self, table: Table, node: ast.AST) -> None:
+        """Something is done with the contents of `a[0]`, if that is what a node is."""
+        name = dotted_name(node.value) if isinstance(node, ast.Subscript) else ""
+        if name and isinstance(node, ast.Subscript):
+            self._note(table, node, name, node.slice)
 
     def _reads(self, node: ast.AST | None) -> None:
         """The value of an expression is used."""
         part = None
         if isinstance(node, ast.Subscript):
-            _note_element(self.uses.elements_read, node)
+            self._note_element(self.uses.elements_read, node)
             part, node = node.slice, node.value
         name = dotted_name(node)
         if name and isinstance(node, ast.expr):
-            _note(self.uses.read, node.lineno, name, part)
+            self._note(self.uses.read, node, name, part)
 
     def _gives(self, node: ast.AST, called: str) -> None:
         """A function gets the value of an expression."""
@@ -126,7 +162,7 @@ class _Collector(ast.NodeVisitor):
         if isinstance(node, ast.Subscript):
             part, node = node.slice, node.value
         name = dotted_name(node)
-        if name and isinstance(node, ast.expr):
+        if name and isinstance(node, ast.expr) and not self._is_left_out(node):
             given = self.uses.given.setdefault(node.lineno, [])
             given.append((name, part, called))
 
@@ -144,6 +180,7 @@ class _Collector(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         """What MPI gets, and what keeps or asks of what, uses no contents."""
+        self._called.add(node.lineno)
         called = node.func
         name = called.attr if isinstance(called, ast.Attribute) else dotted_name(called)
         given = [*node.args, *(each.value for each in node.keywords)]
@@ -169,12 +206,12 @@ class _Collector(ast.NodeVisitor):
         loads = isinstance(node.ctx, ast.Load)
         if name and loads:
             if not has_slice(node):
-                _note(self.uses.read, node.lineno, name, node.slice)
+                self._note(self.uses.read, node, name, node.slice)
         elif name:
-            _note(self.uses.stored, node.lineno, name, node.slice)
+            self._note(self.uses.stored, node, name, node.slice)
         elif not loads or not has_slice(node):
             uses = self.uses.elements_read if loads else self.uses.elements_stored
-            _note_element(uses, node.value)
+            self._note_element(uses, node.value)
         self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> None:
@@ -191,9 +228,9 @@ class _Collector(ast.NodeVisitor):
         target = node.target.value if isinstance(node.target, ast.Subscript) else node.target
         name = dotted_name(target)
         if name:
-            _note(self.uses.stored, node.lineno, name, part)
+            self._note(self.uses.stored, node.target, name, part)
         # of a list of arrays `a[0] += 1` stores into the array
-        _note_element(self.uses.elements_stored, node.target)
+        self._note_element(self.uses.elements_stored, node.target)
         self._reads(node.value)
         self.generic_visit(node)
 
