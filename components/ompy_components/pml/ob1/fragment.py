@@ -7,6 +7,7 @@ from ompy.compiled import U64, ccall, cclass, recycled
 from ompy.data.errors import ERR_INTERN, MPIError
 from ompy.data.request import Request
 from ompy.frameworks.btl import BtlModule
+from ompy.frameworks.btl_base.lent_payload import LentPayload
 
 from ompy_components.pml.ob1.headers import MATCH, MATCH_SIZE, RGET_SIZE, parse_registrations
 
@@ -56,7 +57,7 @@ class Fragment:
     flags: int
     kind: int
     length: int
-    payload: bytes | memoryview
+    payload: bytes | bytearray | memoryview
     remote: RemoteMemory | None
     sender_request: U64
     sequence: int
@@ -67,7 +68,7 @@ class Fragment:
     @ccall
     def keep(self) -> None:
         """Have the payload outlive the BTL's memory that it arrived in."""
-        if type(self.payload) is not bytes:
+        if type(self.payload) is memoryview:
             self.payload = bytes(self.payload)
 
 
@@ -80,7 +81,7 @@ def fragment_of(
     sequence: int,
     length: int,
     sender_request: U64,
-    payload: bytes | memoryview,
+    payload: bytes | bytearray | memoryview,
 ) -> Fragment:
     """A fragment without remote memory. No `__init__`: it costs compiled callers the most."""
     made: Fragment = Fragment.__new__(Fragment)
@@ -138,3 +139,24 @@ def remote_of(module: BtlModule, data: memoryview) -> RemoteMemory:
     made.handle = raw.part(data, RGET_SIZE, size)
     made.others = parse_registrations(raw.part(data, begin, end - begin)) if end > begin else []
     return made
+
+
+@ccall
+def lent_fragment(
+    flags: int, source: int, tag: int, sequence: int, lent: LentPayload
+) -> Fragment | None:
+    """A MATCH fragment whose payload is read from its sender's memory now; None if that is gone."""
+    payload = raw.room(lent.size)
+    if not lent.read(memoryview(payload)):
+        return None
+    return fragment_of(MATCH, flags, source, tag, sequence, lent.size, 0, payload)
+
+
+@ccall
+def kept_fragment(
+    flags: int, source: int, tag: int, sequence: int, data: memoryview, lent: LentPayload | None
+) -> Fragment | None:
+    """A whole message that no receive was posted for; None if its sender has ended."""
+    if lent is None:
+        return copied_fragment(flags, source, tag, sequence, data)
+    return lent_fragment(flags, source, tag, sequence, lent)

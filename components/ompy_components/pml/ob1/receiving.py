@@ -20,8 +20,9 @@ from ompy.trace.tag_names import tag_text
 from ompy_components.pml.ob1.diagnosis.steps import COMPLETE
 from ompy_components.pml.ob1.fragment import (
     Fragment,
-    copied_fragment,
     fragment_of,
+    kept_fragment,
+    lent_fragment,
     remote_of,
     whole_fragment,
 )
@@ -200,15 +201,15 @@ class Receiving(ReceiverHalf):
                     else:
                         self._borrowed(request, source, tag, lent)
                     return
-                whole = data if lent is None else fetched(data, lent)
-                if whole is not None:
-                    self._wait(
-                        queue, copied_fragment(first >> 8 & 0xFF, source, tag, sequence, whole)
-                    )
+                kept = kept_fragment(first >> 8 & 0xFF, source, tag, sequence, data, lent)
+                if kept is not None:
+                    self._wait(queue, kept)
                 return
-        whole = data if lent is None else fetched(data, lent)
-        if whole is not None:
-            fragment = whole_fragment(first >> 8 & 0xFF, source, tag, sequence, whole)
+        if lent is not None:
+            fragment = lent_fragment(first >> 8 & 0xFF, source, tag, sequence, lent)
+        else:
+            fragment = whole_fragment(first >> 8 & 0xFF, source, tag, sequence, data)
+        if fragment is not None:
             self._arrived(matching, context_id, fragment)
 
     @ccall

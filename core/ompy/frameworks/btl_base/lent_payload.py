@@ -27,6 +27,6 @@ class LentPayload:
 def fetched(header: memoryview, payload: LentPayload) -> memoryview | None:
     """Header and payload in memory of this rank's own; None if the sender is gone."""
     begin: int = raw.size(header)
-    data = memoryview(bytearray(begin + payload.size))
+    data = memoryview(raw.room(begin + payload.size))
     raw.copy(data, 0, header, 0, begin)
     return data if payload.read(data[begin:]) else None
