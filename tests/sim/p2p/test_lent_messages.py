@@ -10,11 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 from ompy import MPI
-from ompy.frameworks.btl import BtlModule, Endpoint, ReceiveCallback
+from ompy.frameworks.btl import (
+    BTL_OWNERSHIP,
+    NO_ORDER,
+    BtlModule,
+    Endpoint,
+    ReceiveCallback,
+)
 from ompy.frameworks.btl_base.lent_payload import LentPayload
 from ompy.mpi.communicators.predefined_comms import world_of
 from ompy.runtime.ranks.process import RankProcess
-from ompy_components.btl.sm.layout import FREE, READING
+from ompy_components.btl.sm.layout import FREE, READING, WITHDRAWN
 from ompy_components.btl.sm.lending_choice import SOONEST, LendingChoice
 
 from tests.sim.p2p.test_eager_blocks import module_of
@@ -125,6 +131,27 @@ def test_a_receiver_that_has_ended_keeps_nobody(state: str) -> None:
         receiver.poll()
 
     in_one_process(check, btl_sm_lend_patience=0)
+
+
+def test_a_sender_that_has_ended_while_it_copied_keeps_back_nothing_else() -> None:
+    def check(sender: Any, receiver: Any, endpoint: Any, reader: Reader) -> None:
+        loan = sender.lend(endpoint, memoryview(bytearray(LEAST)), b"head", TAG)
+        words = sender.lending._memory.cast("Q")
+        words[loan.start >> 3] = WITHDRAWN
+        behind = sender.alloc(endpoint, NO_ORDER, 6, BTL_OWNERSHIP)
+        behind.segment[:] = b"behind"
+        sender.send(endpoint, behind, TAG)
+        receiver.poll()
+        assert not reader.came, "the copy may come yet"
+        receiver.reach(sender.context.me).proc.departed = "is gone"
+        receiver.poll()
+        assert reader.came == [("block", b"behind")]
+        receiver.reach(sender.context.me).proc.departed = ""
+        words[loan.start >> 3] = FREE
+        sender.poll()
+        assert loan.complete
+
+    in_one_process(check)
 
 
 def messages(chance: Random) -> Iterator[tuple[int, int, str, str]]:

@@ -440,7 +440,10 @@ class SmModule(RdmaModule):
                 if reader.kind == LENT_RECORD and self._words[block] != TAKEN:
                     lent = self.lending.claim(inbox.peer, reader.reference)
                     if lent is None:
-                        break  # its sender copies it now
+                        if not inbox.peer.proc.departed:
+                            break  # its sender copies it now
+                        reader.release()  # it never will
+                        continue
                     length -= lent.size
                     at = reader.reference + LENT_HEADER
             data = inbox.payload(self._memory, at, length)
