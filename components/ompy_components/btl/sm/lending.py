@@ -158,15 +158,16 @@ class Lending:
     @ccall
     def lend(self, endpoint: SmEndpoint, memory: memoryview, header: bytes) -> Loan | None:
         """Fill a block for a message; None if there is none, or nobody may read the memory."""
-        address: U64 = self._remote.lent_address(memory)
-        if not address:
-            self._module.lend_least = SIZE_MAX
-            return None
         begin: int = len(header)
         if begin > LENT_HEADER_MOST:
             return None
         block: int = self._pool.take_block()
         if block < 0:
+            return None
+        address: U64 = self._remote.lent_address(memory)
+        if not address:
+            self._pool.give_block(block)
+            self._module.lend_least = SIZE_MAX
             return None
         start: int = self._pool.place_of(block)
         loan: Loan = Loan.__new__(Loan)
