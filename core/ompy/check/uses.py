@@ -100,6 +100,7 @@ def uses_of(code: CodeType) -> Uses:
     """The uses in a function; none where its source is not there."""
     collector = _Collector()
     for statement in body_of(code):
+        collector.note_ends(statement)
         collector.visit(statement)
     return collector.uses
 
@@ -121,10 +122,10 @@ class _Collector(ast.NodeVisitor):
         """Go on to a node; a statement may be behind others on its line."""
         if isinstance(node, ast.stmt):
             self._after |= self._called
-            self._note_ends(node)
         super().visit(node)
 
-    def _note_ends(self, statement: ast.stmt) -> None:
+    def note_ends(self, statement: ast.AST) -> None:
+        """Find what may end an operation in a statement, and in those within it."""
         for node in ast.walk(statement):
             called = node.func if isinstance(node, ast.Call) else None
             if isinstance(called, ast.Attribute) and called.attr in ENDING:

@@ -24,6 +24,11 @@ AWAKE: Final = 0
 PARKED: Final = 1  # wake me when there is a message
 WAITS_FOR_ROOM: Final = 2  # wake me also when a slot or block of mine became free
 
+# kinds of records in a ring
+INLINE: Final = 0
+BLOCK: Final = 1  # the fragment is in a block that the record names
+LENT_RECORD: Final = 2  # so, or it is lent
+
 # values of a block's state word
 FREE: Final = 0
 TAKEN: Final = 1

@@ -18,7 +18,7 @@ waits for a receiver that computes: a message of the eager sizes stays one that 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ompy import raw
 from ompy.compiled import U64, Shown, U64View, ccall, cclass, cfunc
@@ -44,8 +44,6 @@ from ompy_components.btl.sm.remote import RemoteMemory
 
 if TYPE_CHECKING:
     from ompy_components.btl.sm.module import SmModule
-
-LENT_RECORD: Final = 2  # the kind of records that name such a block
 
 
 @cclass
@@ -285,7 +283,7 @@ class Lending:
             The payload, until the block is marked free; None if it is to come into the block.
         """
         at: int = start >> 3
-        if not self._remote.may_read(peer):
+        if not self._remote.may_copy(peer):
             raw.swap_if(self._memory, start, LENT, REFUSED)
             return None
         if not raw.swap_if(self._memory, start, LENT, READING):

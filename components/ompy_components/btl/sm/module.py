@@ -48,8 +48,11 @@ from ompy_components.btl.sm.endpoint import SmDescriptor, SmEndpoint, descriptor
 from ompy_components.btl.sm.inbox import Inbox
 from ompy_components.btl.sm.layout import (
     AWAKE,
+    BLOCK,
     FREE,
+    INLINE,
     LENT_HEADER,
+    LENT_RECORD,
     PARKED,
     READ_FOR,
     TAKEN,
@@ -57,7 +60,7 @@ from ompy_components.btl.sm.layout import (
     SharedLayout,
     slots_of_ring,
 )
-from ompy_components.btl.sm.lending import LENT_RECORD, Lending
+from ompy_components.btl.sm.lending import Lending
 from ompy_components.btl.sm.pool import BlockPool
 from ompy_components.btl.sm.remote import RemoteMemory
 
@@ -65,10 +68,6 @@ if DECLARING:
     from ompy.data.request import Waitable
     from ompy.engine.base import Engine
     from ompy.frameworks.btl import ReceiveCallback
-
-# kinds of records; the third is LENT_RECORD
-INLINE: Final = 0
-BLOCK: Final = 1
 
 DRAIN_MAX: Final = 16  # arbitrary: bounded work a poll, so that no peer starves the others
 SPARES_MAX: Final = 8  # arbitrary: control messages have few sizes
@@ -430,40 +429,52 @@ class SmModule(RdmaModule):
         while count < DRAIN_MAX and reader.peek():
             handler: ReceiveCallback | None = self._handlers[reader.tag]
             assert handler is not None, f"nobody registered for tag {reader.tag}"
-            block: int = 0
-            lent: LentPayload | None = None
-            at: int = reader.payload
-            length: int = reader.length
-            if reader.kind != INLINE:
-                block = reader.reference >> 3
-                at = reader.reference + CACHE_LINE
-                if reader.kind == LENT_RECORD and self._words[block] != TAKEN:
-                    lent = self.lending.claim(inbox.peer, reader.reference)
-                    if lent is None:
-                        if not inbox.peer.proc.departed:
-                            break  # its sender copies it now
-                        reader.release()  # it never will
-                        continue
-                    length -= lent.size
-                    at = reader.reference + LENT_HEADER
-            data = inbox.payload(self._memory, at, length)
-            began: int = self._engine.now() if block else 0
-            try:
-                if lent is None:
+            if reader.kind == INLINE:
+                data = inbox.payload(self._memory, reader.payload, reader.length)
+                try:
                     handler.received(self, inbox.peer, reader.tag, data)
-                else:
-                    handler.lent(self, inbox.peer, reader.tag, data, lent)
-            finally:
-                if block:
-                    self._words[block + READ_FOR] = self._engine.now() - began
-                    self._words[block] = FREE
-                reader.release()
+                finally:
+                    reader.release()
+            elif not self._take_block_in(inbox, handler):
+                break
             count += 1
             if awaited is not None and awaited.complete:
                 break  # what follows would have to be kept until somebody asks for it
         if self._words[inbox.peer.parked] == WAITS_FOR_ROOM:
             self._ring(inbox.peer)
         return count
+
+    @cfunc
+    def _take_block_in(self, inbox: Inbox, handler: ReceiveCallback) -> bool:
+        """Take in a fragment that a record names; false if its sender copies it just now."""
+        reader: RingReader = inbox.reader
+        block: int = reader.reference >> 3
+        at: int = reader.reference + CACHE_LINE
+        length: int = reader.length
+        lent: LentPayload | None = None
+        if reader.kind == LENT_RECORD and self._words[block] != TAKEN:
+            lent = self.lending.claim(inbox.peer, reader.reference)
+            if lent is None:
+                gone: bool = inbox.peer.proc.departed != ""
+                if gone:
+                    reader.release()  # nobody will copy it
+                return gone
+            length -= lent.size
+            at = reader.reference + LENT_HEADER
+        data = inbox.payload(self._memory, at, length)
+        timed: bool = reader.length >= self.lend_least
+        began: int = self._engine.now() if timed else 0
+        try:
+            if lent is None:
+                handler.received(self, inbox.peer, reader.tag, data)
+            else:
+                handler.lent(self, inbox.peer, reader.tag, data, lent)
+        finally:
+            if timed:
+                self._words[block + READ_FOR] = self._engine.now() - began
+            self._words[block] = FREE
+            reader.release()
+        return True
 
     @cfunc
     def _reap(self) -> int:

@@ -173,7 +173,7 @@ class RemoteMemory:
         access: int,
     ) -> int:
         """Put (`access` is `REMOTE_WRITE`) or get (`REMOTE_READ`). Returns as the contract says."""
-        if identity & NO_SLOT != NO_SLOT and self._may_copy(endpoint):
+        if identity & NO_SLOT != NO_SLOT and self.may_copy(endpoint):
             problem = self._copy_once(endpoint, descriptor.segment, offset, identity, access)
             if problem is None:
                 return self._module.finish(endpoint, descriptor)
@@ -185,7 +185,7 @@ class RemoteMemory:
     @ccall
     def copy_now(self, endpoint: SmEndpoint, local: memoryview, identity: U64, offset: int) -> int:
         """Read a peer's memory if one copy does it. Returns as `get_now` of the contract does."""
-        if identity & NO_SLOT == NO_SLOT or not self._may_copy(endpoint):
+        if identity & NO_SLOT == NO_SLOT or not self.may_copy(endpoint):
             return NOT_AVAILABLE
         problem = self._copy_once(endpoint, local, offset, identity, REMOTE_READ)
         return COMPLETED if problem is None else NOT_AVAILABLE
@@ -205,11 +205,6 @@ class RemoteMemory:
         """No peer reads there any more."""
         if self._forgets and self._copy is not None:
             self._copy.forget(address)
-
-    @ccall
-    def may_read(self, endpoint: SmEndpoint) -> bool:
-        """Whether this rank may read what a peer lends."""
-        return self._may_copy(endpoint)
 
     @ccall
     def read_lent(self, endpoint: SmEndpoint, address: U64, view: memoryview) -> bool:
@@ -282,8 +277,8 @@ class RemoteMemory:
             raw.copy(memory, begin, local, 0, size)
         return True
 
-    @cfunc
-    def _may_copy(self, endpoint: SmEndpoint) -> bool:
+    @ccall
+    def may_copy(self, endpoint: SmEndpoint) -> bool:
         """Whether the kernel lets this rank copy with the peer; tried the first time."""
         if endpoint.copies < 0:
             endpoint.copies = int(self.single_copy and self._try(endpoint))

@@ -63,11 +63,8 @@ def exchange_values(
     """
     if len(members) == 1:
         return [said]
-    exchange = Exchange(communicator, tag)
-    if word:
-        exchange.word = word
-    # a tag of the user's comes again at once: who waits there asks, and is told (`patience.py`)
-    tell = len(members) == communicator.size and not word
+    exchange = _exchange_of(communicator, tag, word)
+    tell = _all_are_told(communicator, members, word)
     return _complete_steps(exchange, values_in_steps(exchange, members, said), tell=tell)
 
 
@@ -87,14 +84,30 @@ def exchange_words(
         found: list[bytes] | None = coll.exchange_words(said)
         if found is not None:
             return [found[rank] for rank in members]
-    exchange = Exchange(communicator, tag)
-    if word:
-        exchange.word = word
+    exchange = _exchange_of(communicator, tag, word)
     try:
         return _words_by_messages(exchange, members, said)
     except MPIError as problem:
-        tell = len(members) == communicator.size and not word
+        tell = _all_are_told(communicator, members, word)
         raise _failure(exchange, problem, tell) from problem.__cause__
+
+
+@cfunc
+def _exchange_of(communicator: Communicator, tag: int, word: int) -> Exchange:
+    """The messages of a call; its word is 0 for the last one of all members."""
+    exchange = Exchange(communicator, tag)
+    if word:
+        exchange.word = word
+    return exchange
+
+
+@cfunc
+def _all_are_told(communicator: Communicator, members: Sequence[int], word: int) -> bool:
+    """Whether a member whose part fails tells the others.
+
+    A tag of the user's comes again at once: who waits there asks, and is told (`patience.py`).
+    """
+    return len(members) == communicator.size and not word
 
 
 @cfunc

@@ -10,9 +10,10 @@ from typing import Final
 from ompy.compiled import ccall, cclass, cfunc
 from ompy.frameworks.bml import BmlEndpoint, Rail, RailArray
 from ompy.frameworks.btl import GET, PUT, BtlModule
+from ompy.frameworks.pml import SYNCHRONOUS
 
 from ompy_components.pml.ob1.headers import UNION_SIZE
-from ompy_components.pml.ob1.selection import suits_direct
+from ompy_components.pml.ob1.selection import suits_direct, whole_max
 
 # Of the bandwidth to a peer, what direct RDMA has to have (reference openmpi.md 3.5.2)
 WEIGHT_LEAST: Final = 0.5
@@ -231,7 +232,7 @@ class RdmaRails:
         module: BtlModule = rail.module
         if not (rail.immediate and module.flags & GET):
             return None
-        if size <= min(module.eager_limit - UNION_SIZE, module.lend_least - 1):
+        if size <= whole_max(SYNCHRONOUS, module.eager_limit - UNION_SIZE, module.lend_least):
             return None
         return rail if self._may_use(endpoint, module) and self._suits(module, size) else None
 
